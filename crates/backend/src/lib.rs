@@ -1,0 +1,19 @@
+//! What makes sandboxes, as traits.
+//!
+//! A sandbox can start processes, move files and connect to ports; jobs, sessions and services are made of
+//! nothing else. No implementation lives here. The conformance suite (feature `conformance`) says in code what
+//! the traits promise, and every backend runs it with one macro call.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod spec;
+mod traits;
+
+pub use async_trait::async_trait;
+pub use error::{BackendError, Result};
+pub use spec::{Image, OomScope, ProcessSpec, SandboxSpec, Stdio};
+pub use traits::{
+    Backend, Capabilities, Entry, EntryKind, ExitStatus, Listener, Process, ProcessId, Reader, Sandbox,
+    Stats, Stream, Writer,
+};

@@ -1,0 +1,61 @@
+//! What is asked of a backend.
+
+use cofferdam_core::{GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
+use std::path::PathBuf;
+
+/// Where a sandbox's root filesystem comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Image {
+    /// This machine's own programs, read-only, with a made-up `/etc`.
+    Host,
+    /// A folder that holds a root filesystem.
+    Folder(PathBuf),
+}
+
+/// What an out-of-memory kill takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OomScope {
+    /// Everything in the sandbox: for a job, half of which is worth nothing.
+    Sandbox,
+    /// The process that is to blame: for a session, which goes on.
+    Process,
+}
+
+/// One sandbox.
+#[derive(Debug, Clone)]
+pub struct SandboxSpec {
+    pub id: SandboxId,
+    pub image: Image,
+    pub limits: Limits,
+    pub network: NetworkPolicy,
+    pub isolation: IsolationMode,
+    pub oom_scope: OomScope,
+    /// Whether the root filesystem can be written to, within the disk limit; what is written is gone afterwards.
+    pub writable_root: bool,
+    /// Whether processes may ask for a terminal.
+    pub terminal: bool,
+    /// Where a workspace on disk is kept; only used with a disk that is not in memory.
+    pub workspace_root: PathBuf,
+}
+
+/// How a process is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdio {
+    /// Pipes for stdout and stderr; stdin is a pipe, or at its end from the start.
+    Pipes { stdin: bool },
+    /// A terminal of its own.
+    Terminal { rows: u16, columns: u16 },
+}
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessSpec {
+    /// The program and its arguments. A name without a slash is looked up in the `PATH` of `env`, inside.
+    pub argv: Vec<String>,
+    /// The whole environment: nothing else gets in.
+    pub env: Vec<(String, String)>,
+    pub cwd: GuestPath,
+    /// Whether a missing working directory is made, where it lies on a writable mount.
+    pub make_cwd: bool,
+    pub stdio: Stdio,
+}

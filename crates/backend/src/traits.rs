@@ -1,0 +1,147 @@
+//! The traits. Each handle stays usable after an error; a sandbox after `destroy` answers `Gone`.
+
+use crate::{ProcessSpec, Result, SandboxSpec};
+use async_trait::async_trait;
+use cofferdam_core::{GuestPath, IsolationReport, Limits, ResourceUsage};
+use std::fmt::Debug;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+pub type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
+
+/// A connection to a port inside a sandbox.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+
+/// What a backend can do, told before anything is asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    pub pause: bool,
+    pub terminal: bool,
+    pub listen: bool,
+    pub connect: bool,
+    pub disk: bool,
+    pub writable_root: bool,
+    pub change_limits: bool,
+}
+
+/// Makes sandboxes.
+#[async_trait]
+pub trait Backend: Debug + Send + Sync {
+    fn name(&self) -> &'static str;
+
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether sandboxes can be made now; the error says why not and what to do.
+    async fn health(&self) -> Result<()>;
+
+    async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>>;
+}
+
+/// Names a process within its sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u32);
+
+/// How a process ended, as the kernel told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    Exited(i32),
+    Signaled(i32),
+    /// The sandbox went first; how the process ended is not known.
+    Lost,
+}
+
+/// What kind of thing a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Raw bytes: names inside a sandbox need not be text.
+    pub name: Vec<u8>,
+    pub kind: EntryKind,
+    pub size_bytes: u64,
+}
+
+/// What a sandbox used so far and which limits it ran into. Unknown is `None`, never 0.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stats {
+    pub usage: ResourceUsage,
+    pub oom_kills: Option<u64>,
+    pub memory_limit_hits: Option<u64>,
+    pub pids_limit_hits: Option<u64>,
+    pub cpu_throttled: Option<u64>,
+    pub disk_free_bytes: Option<u64>,
+    pub disk_free_inodes: Option<u64>,
+}
+
+/// An enclosure: processes, files and ports. Dropping it destroys it, too, only without a report.
+#[async_trait]
+pub trait Sandbox: Debug + Send + Sync {
+    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>>;
+
+    /// Another handle to a process of this sandbox.
+    fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>>;
+
+    /// Opens a plain file for reading; links are not followed.
+    async fn read_file(&self, path: &GuestPath) -> Result<Reader>;
+
+    /// Makes or replaces a plain file with what comes out of `content`, parents included.
+    async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64>;
+
+    async fn make_folder(&self, path: &GuestPath) -> Result<()>;
+
+    /// The entries of a folder, at most `limit` of them.
+    async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>>;
+
+    /// Connects to a port on the sandbox's loopback.
+    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>>;
+
+    /// Listens on the sandbox's loopback; what connects inside is accepted by the host.
+    async fn listen(&self, port: u16) -> Result<Box<dyn Listener>>;
+
+    async fn stats(&self) -> Result<Stats>;
+
+    fn isolation(&self) -> IsolationReport;
+
+    /// Replaces the limits that can change while it lives: CPU, memory and processes.
+    async fn change_limits(&self, limits: &Limits) -> Result<()>;
+
+    async fn pause(&self) -> Result<()>;
+
+    async fn resume(&self) -> Result<()>;
+
+    /// Ends every process and removes everything. When it returns, nothing runs any more.
+    async fn destroy(&self) -> Result<()>;
+}
+
+/// A process in a sandbox.
+#[async_trait]
+pub trait Process: Debug + Send + Sync {
+    fn id(&self) -> ProcessId;
+
+    /// Each stream can be taken once, by whichever handle comes first. A terminal has no stderr.
+    fn take_stdin(&self) -> Option<Writer>;
+    fn take_stdout(&self) -> Option<Reader>;
+    fn take_stderr(&self) -> Option<Reader>;
+
+    async fn resize(&self, rows: u16, columns: u16) -> Result<()>;
+
+    /// Sends a signal to the process and its group.
+    async fn signal(&self, signal: i32) -> Result<()>;
+
+    /// Waits for its end; may be called again, by any handle, and answers the same.
+    async fn wait(&self) -> Result<ExitStatus>;
+}
+
+/// A port inside a sandbox on which the host accepts.
+#[async_trait]
+pub trait Listener: Send + Sync {
+    async fn accept(&self) -> Result<Box<dyn Stream>>;
+}

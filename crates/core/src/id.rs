@@ -1,0 +1,64 @@
+//! Ids: a prefix and lower-case base32, fit for a host name.
+
+use serde::Serialize;
+use std::fmt;
+
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Ten random bytes make sixteen letters: short enough to type, too many to guess.
+pub fn encode_id(prefix: &str, random: [u8; 10]) -> String {
+    let bits = random.iter().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
+    let letters = (0..16).rev().map(|i| ALPHABET[(bits >> (i * 5)) as usize & 31] as char);
+    format!("{prefix}-{}", letters.collect::<String>())
+}
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Makes an id of bytes that the caller drew at random; this crate draws none itself.
+            pub fn from_random(random: [u8; 10]) -> Self {
+                Self(encode_id($prefix, random))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id_type!(
+    /// One-shot work.
+    JobId,
+    "job"
+);
+id_type!(
+    /// An enclosure on one worker.
+    SandboxId,
+    "sbx"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_fit_for_a_host_name() {
+        let id = JobId::from_random([0xff, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(id.as_str().len(), 4 + 16);
+        assert!(id.as_str().starts_with("job-"));
+        assert!(id.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+        assert_ne!(id, JobId::from_random([0; 10]));
+    }
+}

@@ -1,0 +1,32 @@
+//! The words of Cofferdam, as types: what may be asked for, and how it ended.
+//!
+//! This crate is pure. It parses and validates, it never reads a file, a clock or the environment, and it
+//! knows nothing of how a sandbox is made.
+
+mod check;
+mod cpus;
+mod duration;
+mod error;
+mod guest_path;
+mod id;
+mod isolation;
+mod limits;
+mod network;
+mod outcome;
+mod output;
+mod result;
+mod size;
+
+pub use check::{Check, CheckState};
+pub use cpus::Cpus;
+pub use duration::parse_duration;
+pub use error::InvalidValue;
+pub use guest_path::GuestPath;
+pub use id::{JobId, SandboxId, encode_id};
+pub use isolation::{Control, ControlState, IsolationMode, IsolationReport, IsolationRow};
+pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_GRACE};
+pub use network::NetworkPolicy;
+pub use outcome::{LimitHit, LimitKind, Outcome};
+pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
+pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
+pub use size::ByteSize;

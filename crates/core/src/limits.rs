@@ -1,0 +1,130 @@
+//! What one sandbox may use.
+
+use crate::{ByteSize, Cpus, InvalidValue};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The most that files held in memory may take unless a size is asked for.
+pub const DEFAULT_DISK_MAX: ByteSize = ByteSize::gib(1);
+
+/// The longest time between SIGTERM and the kill that may be asked for.
+pub const MAX_GRACE: Duration = Duration::from_secs(30);
+
+/// Where `/workspace` and `/tmp` live, and how much they hold together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Disk {
+    /// In memory: counted in the memory limit, so never more than half of it.
+    Memory { bytes: u64 },
+    /// On disk, as a filesystem of this size.
+    OnDisk { bytes: u64 },
+}
+
+impl Disk {
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Memory { bytes } | Self::OnDisk { bytes } => bytes,
+        }
+    }
+}
+
+/// The limits of one sandbox and of the process that it is made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    pub cpus: Cpus,
+    pub memory_bytes: u64,
+    pub pids: u32,
+    pub disk: Disk,
+    #[serde(rename = "timeout_ms", serialize_with = "as_ms")]
+    pub timeout: Duration,
+    #[serde(rename = "grace_ms", serialize_with = "as_ms")]
+    pub grace: Duration,
+}
+
+fn as_ms<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(duration.as_millis() as u64)
+}
+
+/// Below this no interpreter starts, and the kernel's own bookkeeping is a large part of it.
+const MIN_MEMORY: ByteSize = ByteSize::mib(4);
+
+/// More than the kernel's own `pid_max`.
+const MAX_PIDS: u32 = 4_194_304;
+
+impl Default for Limits {
+    fn default() -> Self {
+        let memory = ByteSize::gib(2);
+        Self {
+            cpus: Cpus::ONE,
+            memory_bytes: memory.0,
+            pids: 100,
+            disk: Self::memory_disk(memory.0),
+            timeout: Duration::from_secs(300),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Limits {
+    /// The default for files in memory: small enough that filling it is ENOSPC and not an out-of-memory kill.
+    pub fn memory_disk(memory_bytes: u64) -> Disk {
+        Disk::Memory { bytes: DEFAULT_DISK_MAX.0.min(memory_bytes / 2) }
+    }
+
+    /// Checks what single fields cannot: bounds, and that the parts fit together.
+    pub fn validate(&self) -> Result<(), InvalidValue> {
+        if self.memory_bytes < MIN_MEMORY.0 {
+            return Err(InvalidValue::new("memory", self.memory_bytes.to_string(), "it must be at least 4m"));
+        }
+        if self.pids == 0 || self.pids > MAX_PIDS {
+            let fix = format!("it must be from 1 to {MAX_PIDS}");
+            return Err(InvalidValue::new("pids", self.pids.to_string(), fix));
+        }
+        if self.grace > MAX_GRACE {
+            let value = format!("{}ms", self.grace.as_millis());
+            return Err(InvalidValue::new("grace", value, "it must be at most 30s"));
+        }
+        if self.timeout.is_zero() {
+            return Err(InvalidValue::new("timeout", "0", "it must be more than 0"));
+        }
+        match self.disk {
+            Disk::Memory { bytes } if bytes > self.memory_bytes / 2 => {
+                let fix = "files in memory may take at most half of the memory limit; ask for a disk instead";
+                Err(InvalidValue::new("disk", bytes.to_string(), fix))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_the_documented_ones() {
+        let limits = Limits::default();
+        assert_eq!(limits.cpus, Cpus::ONE);
+        assert_eq!(limits.memory_bytes, 2 << 30);
+        assert_eq!(limits.pids, 100);
+        assert_eq!(limits.disk, Disk::Memory { bytes: 1 << 30 });
+        assert_eq!(limits.timeout, Duration::from_secs(300));
+        assert_eq!(limits.grace, Duration::from_secs(2));
+        assert_eq!(limits.validate(), Ok(()));
+    }
+
+    #[test]
+    fn files_in_memory_take_at_most_half_of_it() {
+        assert_eq!(Limits::memory_disk(64 << 20), Disk::Memory { bytes: 32 << 20 });
+        let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+        assert!(limits.validate().is_err());
+    }
+
+    #[test]
+    fn out_of_range_limits_are_named() {
+        let too_long = Limits { grace: Duration::from_secs(31), ..Limits::default() };
+        assert!(too_long.validate().unwrap_err().to_string().starts_with("grace: \"31000ms\""));
+        let none = Limits { pids: 0, ..Limits::default() };
+        assert!(none.validate().unwrap_err().to_string().starts_with("pids: \"0\""));
+    }
+}
