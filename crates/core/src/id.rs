@@ -1,5 +1,6 @@
 //! Ids: a prefix and lower-case base32, fit for a host name.
 
+use crate::InvalidValue;
 use serde::Serialize;
 use std::fmt;
 
@@ -49,6 +50,36 @@ id_type!(
     "sbx"
 );
 
+/// The caller's own id for what a job serves. It is shown in logs and environments, so it is plain text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+/// Longer than any id scheme in use, short enough for every log line and label.
+const MAX_TASK_ID_BYTES: usize = 128;
+
+impl TaskId {
+    pub fn parse(field: &str, text: &str) -> Result<Self, InvalidValue> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if text.is_empty() || text.len() > MAX_TASK_ID_BYTES || !plain {
+            let fix = "it must be 1 to 128 visible ASCII characters, without spaces";
+            return Err(InvalidValue::new(field, text, fix));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A job that serves no task of the caller's is a task of its own.
+impl From<&JobId> for TaskId {
+    fn from(id: &JobId) -> Self {
+        Self(id.0.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +91,13 @@ mod tests {
         assert!(id.as_str().starts_with("job-"));
         assert!(id.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
         assert_ne!(id, JobId::from_random([0; 10]));
+    }
+
+    #[test]
+    fn task_ids_are_plain_text() {
+        assert_eq!(TaskId::parse("task-id", "TASK/7:a").unwrap().as_str(), "TASK/7:a");
+        for text in ["", "a b", "a\nb", "é", &"x".repeat(129)] {
+            assert!(TaskId::parse("task-id", text).is_err(), "{text:?}");
+        }
     }
 }

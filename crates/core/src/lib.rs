@@ -22,7 +22,7 @@ pub use cpus::Cpus;
 pub use duration::parse_duration;
 pub use error::InvalidValue;
 pub use guest_path::GuestPath;
-pub use id::{JobId, SandboxId, encode_id};
+pub use id::{JobId, SandboxId, TaskId, encode_id};
 pub use isolation::{Control, ControlState, IsolationMode, IsolationReport, IsolationRow};
 pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_GRACE};
 pub use network::NetworkPolicy;

@@ -71,6 +71,14 @@ impl Limits {
         Disk::Memory { bytes: DEFAULT_DISK_MAX.0.min(memory_bytes / 2) }
     }
 
+    /// The disk for a size that was asked for: in memory while it fits there, on disk from then on.
+    pub fn disk_of_size(memory_bytes: u64, disk_bytes: u64) -> Disk {
+        match Self::memory_disk(memory_bytes) {
+            Disk::Memory { bytes } if disk_bytes <= bytes => Disk::Memory { bytes: disk_bytes },
+            _ => Disk::OnDisk { bytes: disk_bytes },
+        }
+    }
+
     /// Checks what single fields cannot: bounds, and that the parts fit together.
     pub fn validate(&self) -> Result<(), InvalidValue> {
         if self.memory_bytes < MIN_MEMORY.0 {
@@ -118,6 +126,13 @@ mod tests {
         assert_eq!(Limits::memory_disk(64 << 20), Disk::Memory { bytes: 32 << 20 });
         let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
         assert!(limits.validate().is_err());
+    }
+
+    #[test]
+    fn a_disk_larger_than_memory_allows_is_on_disk() {
+        assert_eq!(Limits::disk_of_size(2 << 30, 1 << 30), Disk::Memory { bytes: 1 << 30 });
+        assert_eq!(Limits::disk_of_size(2 << 30, 10 << 30), Disk::OnDisk { bytes: 10 << 30 });
+        assert_eq!(Limits::disk_of_size(64 << 20, 33 << 20), Disk::OnDisk { bytes: 33 << 20 });
     }
 
     #[test]

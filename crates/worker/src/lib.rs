@@ -1,1 +1,25 @@
-//! wip
+//! The data plane: runs jobs in sandboxes, whatever backend makes them.
+//!
+//! A job is a sandbox, one process in it, its output and its artifacts; when [`run`] returns, the sandbox is
+//! gone. This crate knows languages (as data), the task contract (the environment and the folders that a job
+//! finds) and how a job's end is told from evidence. It knows no concrete backend, and it never touches a
+//! terminal or the host's environment.
+
+pub mod artifacts;
+mod ids;
+mod job;
+mod output;
+pub mod runtime;
+mod task_env;
+mod terminal;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use ids::{draw_job_id, draw_sandbox_id};
+pub use job::{
+    ArtifactsWanted, Cancellation, Canceller, FileIn, JobError, JobSpec, Stdin, Work, cancellation, run,
+    run_in, sandbox_spec,
+};
+pub use output::{Discard, LiveOutput, OutputStream};
+pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
+pub use terminal::{Resizer, Terminal, WindowSize, terminal};

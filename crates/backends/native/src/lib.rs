@@ -1,1 +1,19 @@
-//! wip
+//! The native backend: sandboxes made of this kernel's own parts, with nothing to install.
+//!
+//! The host side of what `cofferdam-linux` does: it prepares images, talks to the launcher and to each
+//! sandbox's init, and turns what they prove into isolation reports.
+
+mod backend;
+mod doctor;
+mod image;
+mod launcher;
+mod ports;
+mod process;
+mod report;
+mod sandbox;
+mod streams;
+
+pub use backend::NativeBackend;
+pub use cofferdam_linux::launcher::LauncherOptions;
+pub use doctor::doctor;
+pub use launcher::LauncherHandle;

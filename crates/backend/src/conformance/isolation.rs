@@ -1,0 +1,223 @@
+//! What code inside can see and be. Whether it can break out is for the attack suite of each backend.
+
+use super::support::*;
+use crate::{Backend, Sandbox, SandboxSpec};
+use cofferdam_core::{Control, ControlState, IsolationMode};
+
+pub async fn the_report_is_complete(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let report = sandbox.isolation();
+    assert_eq!(report.backend, backend.name());
+    for control in Control::ALL {
+        let rows: Vec<_> = report.controls.iter().filter(|row| row.control == control).collect();
+        assert_eq!(rows.len(), 1, "{control}: {rows:?}");
+        assert!(!rows[0].note.is_empty(), "{control}: how it is known, or why it is not so");
+    }
+    assert_eq!(report.controls.len(), Control::ALL.len());
+}
+
+pub async fn mandatory_controls_are_enforced(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let report = sandbox.isolation();
+    assert_eq!(report.mode, IsolationMode::Strict);
+    for row in report.controls.iter().filter(|row| row.control.mandatory()) {
+        assert_eq!(row.state, ControlState::Enforced, "{row:?}");
+    }
+    assert_eq!(report.state(Control::ReadOnlyRoot), ControlState::Enforced);
+}
+
+pub async fn best_effort_is_reported_as_such(backend: &dyn Backend) {
+    let isolation = IsolationMode::BestEffort;
+    let sandbox = create(backend, SandboxSpec { isolation, ..sandbox_spec() }).await;
+    assert_eq!(sandbox.isolation().mode, isolation);
+    assert_still_runs(&*sandbox).await;
+}
+
+pub async fn processes_are_unprivileged(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let status = sh_ok(&*sandbox, "cat /proc/self/status").await;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("no {name} in {status}")).split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(field("Uid"), ["1000"; 4]);
+    assert_eq!(field("Gid"), ["1000"; 4]);
+    assert!(field("Groups").iter().all(|group| *group == "1000"), "{:?}", field("Groups"));
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert_eq!(field(set), ["0000000000000000"], "{set}");
+    }
+    assert_eq!(field("NoNewPrivs"), ["1"]);
+    assert_eq!(field("Seccomp"), ["2"]);
+}
+
+pub async fn only_stdio_is_open(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    // The fourth is the folder that `ls` itself has open.
+    let output = run(&*sandbox, process(["/bin/ls", "/proc/self/fd"])).await;
+    assert_eq!(output.stdout(), "0\n1\n2\n3\n", "{output:?}");
+}
+
+pub async fn only_own_processes_are_seen(backend: &dyn Backend) {
+    let (sandbox, other) = (sandbox(backend).await, sandbox(backend).await);
+    let others = start_ready(&*other, sh("echo ready; sleep 1000")).await;
+    // A shell, `ls`, `grep`, and perhaps the first process.
+    let count = sh_ok(&*sandbox, "ls /proc | grep -c '^[0-9]'").await;
+    let count: u32 = count.trim().parse().expect("a count");
+    assert!((2..=5).contains(&count), "{count} processes");
+    drop(others);
+}
+
+pub async fn devices_are_the_harmless_ones(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let script = "echo x > /dev/null && head -c 4 /dev/zero | wc -c && head -c 4 /dev/urandom | wc -c
+        head -c 4 /dev/random | wc -c; echo x > /dev/full || echo full";
+    let output = run(&*sandbox, sh(script)).await;
+    assert_eq!(output.stdout(), "4\n4\n4\nfull\n", "{output:?}");
+    let output =
+        run(&*sandbox, sh("ls -d /dev/mem /dev/kmsg /dev/kvm /dev/fuse /dev/sda* /dev/vda* /dev/loop*"))
+            .await;
+    assert_eq!(output.stdout(), "", "{output:?}");
+}
+
+pub async fn the_hostname_is_not_the_hosts(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let inside = sh_ok(&*sandbox, "uname -n").await;
+    let outside = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("the host's name");
+    assert!(!inside.trim().is_empty() && inside != outside, "{inside:?}");
+}
+
+pub async fn the_user_has_a_name(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let passwd = sh_ok(&*sandbox, "cat /etc/passwd").await;
+    let users: Vec<_> = passwd.lines().filter(|line| line.split(':').nth(2) == Some("1000")).collect();
+    assert_eq!(users.len(), 1, "{passwd}");
+    let name = users[0].split(':').next().unwrap_or_default();
+    assert_eq!(sh_ok(&*sandbox, "id -un").await.trim(), name);
+    let hosts = sh_ok(&*sandbox, "cat /etc/hosts").await;
+    assert!(hosts.lines().any(|line| line.starts_with("127.0.0.1") && line.contains("localhost")), "{hosts}");
+}
+
+pub async fn the_root_is_read_only(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    for file in ["/new", "/usr/new", "/usr/bin/new", "/etc/new"] {
+        let output = run(&*sandbox, sh(&format!("echo x > {file}"))).await;
+        assert!(output.failed(), "{file}: {output:?}");
+    }
+    // The user could not write there either way, so look at the mount itself.
+    let root = mounts(&*sandbox).await.into_iter().find(|mount| mount.point == "/").expect("a root");
+    assert!(root.options.split(',').any(|option| option == "ro"), "{root:?}");
+}
+
+/// A sandbox with a writable root; without the ability: `None`, after a look at the refusal.
+async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
+    let created = backend.create(SandboxSpec { writable_root: true, ..sandbox_spec() }).await;
+    if backend.capabilities().writable_root {
+        return Some(created.expect("a sandbox"));
+    }
+    assert_unsupported("a writable root", created);
+    None
+}
+
+pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
+    for _ in 0..2 {
+        let Some(sandbox) = writable_sandbox(backend).await else { return };
+        assert_ne!(sandbox.isolation().state(Control::ReadOnlyRoot), ControlState::Enforced);
+        sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
+        for file in ["/usr/marker", "/marker"] {
+            write(&*sandbox, file, 0o644, b"host\n").await.expect(file);
+            assert_eq!(
+                sh_ok(&*sandbox, &format!("echo inside >> {file}; cat {file}")).await,
+                "host\ninside\n"
+            );
+        }
+        sandbox.make_folder(&path("/opt/made")).await.expect("a folder");
+        sh_ok(&*sandbox, "echo x > /opt/made/file; mkdir /opt/made/folder").await;
+        sandbox.destroy().await.expect("its end");
+    }
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
+}
+
+pub async fn a_writable_root_counts_as_disk(backend: &dyn Backend) {
+    let Some(sandbox) = writable_sandbox(backend).await else { return };
+    sandbox.make_folder(&path("/opt/made")).await.expect("a folder");
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/opt/made/big bs=1M count=500")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/workspace/more bs=1M count=1")).await;
+    assert!(output.failed(), "the root's files are not counted with the others: {output:?}");
+    assert_still_runs(&*sandbox).await;
+}
+
+pub async fn sandboxes_start_empty(backend: &dyn Backend) {
+    for _ in 0..2 {
+        let sandbox = sandbox(backend).await;
+        assert_eq!(sh_ok(&*sandbox, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, "");
+        sh_ok(&*sandbox, "echo x > /workspace/left; echo x > /tmp/left; echo x > /dev/shm/left").await;
+        sandbox.destroy().await.expect("its end");
+    }
+}
+
+pub async fn sandboxes_do_not_see_each_others_files(backend: &dyn Backend) {
+    let (first, second) = (sandbox(backend).await, sandbox(backend).await);
+    sh_ok(&*first, "echo x > /workspace/mine; echo x > /tmp/mine; echo x > /dev/shm/mine").await;
+    assert_eq!(sh_ok(&*second, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, "");
+    assert_not_found("the first one's file", read(&*second, "/workspace/mine").await);
+}
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug)]
+struct Mount {
+    /// Which part of the filesystem is mounted.
+    root: String,
+    point: String,
+    options: String,
+    filesystem: String,
+    source: String,
+    super_options: String,
+}
+
+async fn mounts(sandbox: &dyn Sandbox) -> Vec<Mount> {
+    let mountinfo = sh_ok(sandbox, "cat /proc/self/mountinfo").await;
+    let parse = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3).map(str::to_owned);
+        let mut filesystem = filesystem.split(' ').map(str::to_owned);
+        Some(Mount {
+            root: mount.next()?,
+            point: mount.next()?,
+            options: mount.next()?,
+            filesystem: filesystem.next()?,
+            source: filesystem.next()?,
+            super_options: filesystem.next()?,
+        })
+    };
+    mountinfo.lines().map(|line| parse(line).unwrap_or_else(|| panic!("{line}"))).collect()
+}
+
+pub async fn mounts_show_no_host_paths(backend: &dyn Backend) {
+    let spec = sandbox_spec();
+    let id = spec.id.clone();
+    let sandbox = create(backend, spec).await;
+    for mount in mounts(&*sandbox).await {
+        let what = format!("{mount:?}");
+        // A part of a filesystem in memory, such as `/null` of a /dev, tells nothing.
+        let in_memory = ["tmpfs", "devtmpfs", "proc"].contains(&mount.filesystem.as_str());
+        let is_harmless = in_memory && mount.root.matches('/').count() == 1;
+        assert!(mount.root == "/" || is_harmless, "part of a filesystem of the host: {what}");
+        let layers = ["lowerdir", "lowerdir+", "upperdir", "workdir"];
+        let mut options = mount.super_options.split(',').filter_map(|option| option.split_once('='));
+        let shown = options.find(|(key, value)| layers.contains(key) && value.contains('/'));
+        assert_eq!(shown, None, "{what}");
+        assert!(!mount.source.starts_with('/') || mount.source.starts_with("/dev/"), "{what}");
+        assert!(!what.contains(id.as_str()), "{what}");
+    }
+}
+
+/// The control is not mandatory; a sandbox that shows more than `/` must not claim it.
+pub async fn cgroups_show_no_host_paths(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let cgroups = sh_ok(&*sandbox, "cat /proc/self/cgroup").await;
+    let hidden = !cgroups.is_empty() && cgroups.lines().all(|line| line.ends_with(":/"));
+    let state = sandbox.isolation().state(Control::CgroupNamespace);
+    assert!(hidden || state != ControlState::Enforced, "{cgroups}");
+}

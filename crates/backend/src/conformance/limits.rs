@@ -1,0 +1,222 @@
+//! Limits: that they hold, that the sandbox goes on where it should, and that hits are counted.
+
+use super::support::*;
+use crate::{Backend, ExitStatus, OomScope, Process, Sandbox, SandboxSpec, Stats};
+use cofferdam_core::{Cpus, Disk, Limits};
+use std::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const SIGKILL: i32 = 9;
+
+/// The memory of the cases that run out of something: their disk is half of it.
+const SMALL: u64 = 64 * MIB;
+
+/// Far more than `SMALL`, read into one buffer.
+const MEMORY_BOMB: &str = "exec dd if=/dev/zero of=/dev/null bs=256M count=1";
+
+async fn stats(sandbox: &dyn Sandbox) -> Stats {
+    sandbox.stats().await.expect("stats")
+}
+
+/// A `cat` that answers for as long as it lives.
+async fn bystander(sandbox: &dyn Sandbox) -> Box<dyn Process> {
+    start(sandbox, with_stdin(process(["/bin/cat"]))).await
+}
+
+async fn assert_answers(bystander: &dyn Process) {
+    let mut stdin = bystander.take_stdin().expect("stdin");
+    let mut stdout = bystander.take_stdout().expect("stdout");
+    stdin.write_all(b"?").await.expect("a bystander that takes a question");
+    assert_eq!(promptly("an answer", stdout.read_u8()).await.expect("an answer"), b'?');
+}
+
+/// Fills a file with 500 MB; it must end in an error of its own, not in a kill.
+async fn assert_fills_up(sandbox: &dyn Sandbox, file: &str) {
+    let output = run(sandbox, sh(&format!("dd if=/dev/zero of={file} bs=1M count=500"))).await;
+    assert!(output.failed(), "{file}: {output:?}");
+    assert!(output.stderr().contains("No space left"), "{file}: {output:?}");
+    assert_eq!(stats(sandbox).await.oom_kills, Some(0), "{file}");
+    assert_still_runs(sandbox).await;
+}
+
+pub async fn impossible_limits_are_invalid(backend: &dyn Backend) {
+    let good = limits(SMALL);
+    let bad = [
+        Limits { pids: 0, ..good.clone() },
+        Limits { memory_bytes: 1, ..good.clone() },
+        Limits { disk: Disk::Memory { bytes: SMALL }, ..good.clone() },
+    ];
+    for limits in bad {
+        let what = format!("{limits:?}");
+        assert_invalid(&what, backend.create(SandboxSpec { limits, ..sandbox_spec() }).await);
+    }
+}
+
+pub async fn processes_are_limited_and_counted(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, Limits { pids: 20, ..limits(SMALL) }).await;
+    assert_eq!(stats(&*sandbox).await.pids_limit_hits, Some(0));
+    // The inner shell ends when it cannot fork; the outer one then ends what was started.
+    let script = "(i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i + 1)); echo $i; done)
+        trap '' TERM; kill -TERM 0";
+    let output = run(&*sandbox, sh(script)).await;
+    let started: u32 = output.stdout().lines().last().and_then(|line| line.parse().ok()).expect("a count");
+    assert!((5..20).contains(&started), "{started} children with a limit of 20: {output:?}");
+
+    let stats = stats(&*sandbox).await;
+    assert!(stats.pids_limit_hits >= Some(1), "{stats:?}");
+    assert!(stats.usage.pids_peak <= Some(20), "{stats:?}");
+    wait_until("room for a process", PROMPTLY, async || sandbox.start(sh("true")).await.is_ok()).await;
+    assert_still_runs(&*sandbox).await;
+}
+
+pub async fn out_of_memory_ends_the_sandbox(backend: &dyn Backend) {
+    let spec = SandboxSpec { limits: limits(SMALL), oom_scope: OomScope::Sandbox, ..sandbox_spec() };
+    let sandbox = create(backend, spec).await;
+    let bystander = bystander(&*sandbox).await;
+    let bomb = start(&*sandbox, sh(MEMORY_BOMB)).await;
+    for process in [bomb, bystander] {
+        let status = promptly("its end", process.wait()).await.expect("a status");
+        assert!(matches!(status, ExitStatus::Signaled(SIGKILL) | ExitStatus::Lost), "{status:?}");
+    }
+    let stats = stats(&*sandbox).await;
+    assert!(stats.oom_kills >= Some(1), "{stats:?}");
+}
+
+pub async fn out_of_memory_ends_one_process(backend: &dyn Backend) {
+    let spec = SandboxSpec { limits: limits(SMALL), oom_scope: OomScope::Process, ..sandbox_spec() };
+    let sandbox = create(backend, spec).await;
+    let bystander = bystander(&*sandbox).await;
+    let output = promptly("the end of the bomb", run(&*sandbox, sh(MEMORY_BOMB))).await;
+    assert_eq!(output.status, ExitStatus::Signaled(SIGKILL), "{output:?}");
+    assert_answers(&*bystander).await;
+    assert_still_runs(&*sandbox).await;
+    let stats = stats(&*sandbox).await;
+    assert!(stats.oom_kills >= Some(1), "{stats:?}");
+}
+
+pub async fn a_full_disk_is_no_space_left(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    assert_fills_up(&*sandbox, "/workspace/big").await;
+    let free = stats(&*sandbox).await.disk_free_bytes;
+    assert!(free.is_some_and(|free| free < MIB), "{free:?} bytes free");
+    sh_ok(&*sandbox, "rm big; echo fits > small").await;
+}
+
+pub async fn tmp_shares_the_disk_limit(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    assert_fills_up(&*sandbox, "/workspace/big").await;
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/tmp/more bs=1M count=1")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    sh_ok(&*sandbox, "rm big /tmp/more; dd if=/dev/zero of=/tmp/fits bs=1M count=1").await;
+    assert_fills_up(&*sandbox, "/tmp/big").await;
+}
+
+pub async fn shared_memory_is_bounded(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    sh_ok(&*sandbox, "echo x > /dev/shm/file; cat /dev/shm/file").await;
+    assert_fills_up(&*sandbox, "/workspace/big").await;
+    assert_fills_up(&*sandbox, "/dev/shm/big").await;
+}
+
+pub async fn inodes_are_bounded(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    let script = "i=0; while true > $i; do i=$((i + 1)); [ $i -lt 30000 ] || exit 9; done; echo $i";
+    let output = run(&*sandbox, sh(script)).await;
+    assert_eq!(output.status, ExitStatus::Exited(0), "an end to empty files: {output:?}");
+    assert!(output.stderr().contains("No space left"), "{output:?}");
+    let stats = stats(&*sandbox).await;
+    assert!(stats.disk_free_inodes.is_some_and(|free| free < 16), "{stats:?}");
+    assert_eq!(stats.oom_kills, Some(0));
+    assert_still_runs(&*sandbox).await;
+}
+
+pub async fn a_file_larger_than_the_disk_is_refused(backend: &dyn Backend) {
+    let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    let content = Box::new(tokio::io::repeat(0).take(4 * SMALL));
+    let written = sandbox.write_file(&path("/workspace/big"), 0o644, content).await;
+    assert_refused("a file larger than the disk", written);
+    sh_ok(&*sandbox, "rm -f big; echo fits > small").await;
+    assert_eq!(stats(&*sandbox).await.oom_kills, Some(0));
+}
+
+pub async fn a_disk_on_disk_is_bounded(backend: &dyn Backend) {
+    let limits = Limits { disk: Disk::OnDisk { bytes: 2 * SMALL }, ..limits(SMALL) };
+    let created = backend.create(SandboxSpec { limits, ..sandbox_spec() }).await;
+    if !backend.capabilities().disk {
+        assert_unsupported("a disk", created);
+        return;
+    }
+    let sandbox = created.expect("a sandbox with a disk");
+    // More than its memory: files on disk do not count as memory.
+    sh_ok(&*sandbox, "dd if=/dev/zero of=large bs=1M count=80; rm large").await;
+    assert_fills_up(&*sandbox, "/workspace/big").await;
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/tmp/more bs=1M count=1")).await;
+    assert!(output.failed(), "/tmp is not on the same disk: {output:?}");
+}
+
+pub async fn cpu_time_is_limited(backend: &dyn Backend) {
+    // So little that even a machine busy with other cases would give more.
+    let fifth = Cpus::parse("cpus", "0.2").expect("a fifth of a CPU");
+    let sandbox = sandbox_with(backend, Limits { cpus: fifth, ..limits(SMALL) }).await;
+    let before = stats(&*sandbox).await.usage.cpu_time_ms.expect("CPU time");
+    let started = Instant::now();
+    let output = run(&*sandbox, sh("timeout 2 sh -c 'while :; do :; done'")).await;
+    let wall_ms = started.elapsed().as_millis() as u64;
+    assert_eq!(output.status, ExitStatus::Exited(124), "{output:?}");
+
+    let stats = stats(&*sandbox).await;
+    let cpu_ms = stats.usage.cpu_time_ms.expect("CPU time") - before;
+    // Half as much again, and a period that is used up at either end; without a limit it is five times as much.
+    assert!(cpu_ms <= wall_ms * 3 / 10 + 100, "{cpu_ms} ms of CPU time in {wall_ms} ms");
+    assert!(cpu_ms >= wall_ms / 50, "{cpu_ms} ms of CPU time in {wall_ms} ms");
+    assert!(stats.cpu_throttled >= Some(1), "{stats:?}");
+}
+
+pub async fn limits_can_change(backend: &dyn Backend) {
+    let disk = Disk::Memory { bytes: 16 * MIB };
+    let large = Limits { disk, ..limits(256 * MIB) };
+    let small = Limits { disk, pids: 5, ..limits(SMALL) };
+    let sandbox = sandbox_with(backend, large.clone()).await;
+    if !backend.capabilities().change_limits {
+        assert_unsupported("change limits", sandbox.change_limits(&small).await);
+        return;
+    }
+    let half_full = "exec dd if=/dev/zero of=/dev/null bs=128M count=1";
+    let many = "for i in 1 2 3 4 5 6 7 8; do sleep 0 & done; wait";
+    sh_ok(&*sandbox, half_full).await;
+    sh_ok(&*sandbox, many).await;
+
+    sandbox.change_limits(&small).await.expect("lower limits");
+    let output = run(&*sandbox, sh(half_full)).await;
+    assert_eq!(output.status, ExitStatus::Signaled(SIGKILL), "{output:?}");
+    let six = "for i in 1 2 3 4 5 6; do sleep 1000 > /dev/null 2>&1 & done";
+    let output = run(&*sandbox, sh(six)).await;
+    assert!(output.failed(), "six processes with a limit of five: {output:?}");
+
+    sandbox.change_limits(&large).await.expect("higher limits");
+    sh_ok(&*sandbox, half_full).await;
+}
+
+pub async fn stats_are_measured(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "dd if=/dev/zero of=file bs=1M count=20; seq 100000 > /dev/null").await;
+    let Stats { usage, oom_kills, memory_limit_hits, pids_limit_hits, cpu_throttled, .. } =
+        stats(&*sandbox).await;
+    assert!(usage.cpu_time_ms >= Some(1), "{usage:?}");
+    // Files in memory count as memory.
+    assert!(usage.memory_bytes >= Some(20 * MIB), "{usage:?}");
+    assert_eq!((oom_kills, memory_limit_hits, pids_limit_hits), (Some(0), Some(0), Some(0)));
+    assert!(cpu_throttled.is_some());
+
+    let free = stats(&*sandbox).await;
+    let limit = 128 * MIB;
+    assert!(free.disk_free_bytes.is_some_and(|free| free > 90 * MIB && free <= limit - 20 * MIB), "{free:?}");
+    assert!(free.disk_free_inodes.is_some_and(|free| free > 0), "{free:?}");
+
+    for (name, peak, now) in
+        [("memory", usage.memory_peak_bytes, usage.memory_bytes), ("pids", usage.pids_peak, Some(1))]
+    {
+        // Older kernels do not keep peaks; unknown is `None`, and what is known makes sense.
+        assert!(peak.is_none() || peak >= now, "{name}: peak {peak:?}, now {now:?}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Images: what a sandbox's root filesystem is made of.
+//!
+//! The root is an overlay of two layers. `base`, made here, has the mount points and a made-up `/etc`; below it
+//! lies the image: a folder of the user's, or for `host` a layer that is made here as well, with links such as
+//! `/bin` and the few files of the host's `/etc` that programs cannot do without. `/usr` then is a part of its
+//! own, straight from the host.
+
+mod host;
+mod layers;
+
+use crate::launcher::Launcher;
+use cofferdam_backend::{BackendError, Image, Result};
+use cofferdam_core::InvalidValue;
+use cofferdam_linux::sys;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The images that the launcher knows.
+#[derive(Debug)]
+pub(crate) struct Images {
+    runtime_folder: PathBuf,
+    known: Mutex<HashMap<Image, u32>>,
+}
+
+impl Images {
+    pub(crate) fn new(runtime_folder: PathBuf) -> Self {
+        Self { runtime_folder, known: Mutex::default() }
+    }
+
+    /// The launcher's number for an image, which is handed to it at first use.
+    pub(crate) fn open(&self, image: &Image, launcher: &Launcher) -> Result<u32> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.get(image) {
+            return Ok(*number);
+        }
+        let layers = self.layers(image)?;
+        let number = known.len() as u32;
+        launcher.add_image(number, &layers)?;
+        known.insert(image.clone(), number);
+        Ok(number)
+    }
+
+    fn layers(&self, image: &Image) -> Result<Vec<(String, OwnedFd)>> {
+        let making = |e| BackendError::failed("making the base layer", e);
+        let base = layers::base(&self.runtime_folder).map_err(making)?;
+        let mut layers = vec![("base".to_owned(), detached(&base)?)];
+        match image {
+            Image::Folder(folder) => {
+                check_folder(folder)?;
+                layers.push(("image".to_owned(), detached(folder)?));
+            }
+            Image::Host => {
+                let host = host::layer(&self.runtime_folder).map_err(making)?;
+                layers.push(("image".to_owned(), detached(&host)?));
+                for part in host::parts() {
+                    layers.push((part.to_owned(), detached(&Path::new("/").join(part))?));
+                }
+            }
+        }
+        Ok(layers)
+    }
+}
+
+fn detached(path: &Path) -> Result<OwnedFd> {
+    let failed = |e: io::Error| BackendError::failed(format!("opening the layer {}", path.display()), e);
+    let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| failed(e.into()))?;
+    sys::clone_mount(sys::CWD, &text).map_err(|e| failed(e.into()))
+}
+
+/// Refuses what cannot be a root filesystem, or would lead mounts astray.
+fn check_folder(folder: &Path) -> Result<()> {
+    let wrong = |fix: String| BackendError::from(InvalidValue::new("rootfs", folder.display().to_string(), fix));
+    let metadata = std::fs::metadata(folder).map_err(|e| wrong(format!("it cannot be opened: {e}")))?;
+    if !metadata.is_dir() {
+        return Err(wrong("it must be a folder that holds a root filesystem".to_owned()));
+    }
+    for name in ["dev", "proc", "tmp", "run", "etc", "workspace", "dev/null", "dev/console", "dev/shm", "dev/pts"] {
+        let is_link = std::fs::symlink_metadata(folder.join(name)).is_ok_and(|m| m.file_type().is_symlink());
+        if is_link {
+            return Err(wrong(format!("/{name} in it is a symbolic link; it must be a folder, a file or absent")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! The host's end of the launcher.
+
+use crate::report;
+use crate::streams::Packets;
+use cofferdam_backend::{BackendError, Result};
+use cofferdam_linux::launcher::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
+use cofferdam_linux::{ControlSet, Stage, socket};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+/// A launcher that was started and not yet connected to an async runtime.
+#[derive(Debug)]
+pub struct LauncherHandle {
+    socket: OwnedFd,
+}
+
+impl LauncherHandle {
+    /// Starts a launcher by executing a program that calls `run_on_stdin`.
+    pub fn spawn(mut program: std::process::Command) -> io::Result<Self> {
+        let (host, launcher) = socket::pair()?;
+        program.stdin(launcher).stdout(std::process::Stdio::null()).spawn()?;
+        Ok(Self { socket: host })
+    }
+
+    /// Takes the host's end of a launcher's socket.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
+    pub(crate) fn connect(self) -> io::Result<Launcher> {
+        let socket = Packets::new(self.socket)?;
+        let inner = Inner {
+            socket,
+            waiting: Mutex::default(),
+            gone: Mutex::new(None),
+            next_sandbox: AtomicU32::new(1),
+            is_reading: Mutex::new(false),
+        };
+        Ok(Launcher { inner: Arc::new(inner) })
+    }
+}
+
+/// What the launcher says of a sandbox that it made.
+#[derive(Debug)]
+pub(crate) struct Created {
+    pub(crate) slot: u32,
+    pub(crate) controls: ControlSet,
+    pub(crate) pidfd: Option<OwnedFd>,
+}
+
+type CreateAnswer = std::result::Result<Created, (Stage, i32)>;
+
+#[derive(Default)]
+struct Waiting {
+    created: HashMap<u32, oneshot::Sender<CreateAnswer>>,
+    destroyed: HashMap<u32, oneshot::Sender<i32>>,
+}
+
+struct Inner {
+    socket: Packets,
+    waiting: Mutex<Waiting>,
+    gone: Mutex<Option<String>>,
+    next_sandbox: AtomicU32,
+    is_reading: Mutex<bool>,
+}
+
+/// A connected launcher; clones are handles to the same one.
+#[derive(Clone)]
+pub(crate) struct Launcher {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launcher").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Launcher {
+    pub(crate) fn next_sandbox(&self) -> u32 {
+        self.inner.next_sandbox.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn send(&self, request: &LauncherRequest, fds: &[RawFd]) -> Result<()> {
+        self.start_reading();
+        let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+        let sent = request
+            .encode(&mut buffer)
+            .and_then(|message| self.inner.socket.send(message, fds));
+        sent.map_err(|errno| match lock(&self.inner.gone).clone() {
+            Some(cause) => BackendError::Gone { cause },
+            None => BackendError::failed("asking the launcher", errno.into()),
+        })
+    }
+
+    pub(crate) fn add_image(&self, image: u32, layers: &[(String, OwnedFd)]) -> Result<()> {
+        let names = layers.iter().map(|(name, _)| name.clone()).collect();
+        let fds: Vec<RawFd> = layers.iter().map(|(_, fd)| fd.as_raw_fd()).collect();
+        self.send(&LauncherRequest::AddImage { image, names }, &fds)
+    }
+
+    /// Asks for a sandbox; the answer comes through the receiver.
+    pub(crate) fn create(
+        &self,
+        request: CreateRequest,
+        control: OwnedFd,
+    ) -> Result<oneshot::Receiver<CreateAnswer>> {
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.inner.waiting).created.insert(request.sandbox, sender);
+        self.send(&LauncherRequest::Create(request), &[control.as_raw_fd()])?;
+        Ok(receiver)
+    }
+
+    /// Asks for a sandbox's end; the answer, an error number, comes through the receiver.
+    pub(crate) fn destroy(&self, sandbox: u32) -> Result<oneshot::Receiver<i32>> {
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.inner.waiting).destroyed.insert(sandbox, sender);
+        self.send(&LauncherRequest::Destroy { sandbox }, &[])?;
+        Ok(receiver)
+    }
+
+    /// Asks for a sandbox's end without waiting for it.
+    pub(crate) fn destroy_quietly(&self, sandbox: u32) {
+        let _ = self.send(&LauncherRequest::Destroy { sandbox }, &[]);
+    }
+
+    /// Why nothing more will come from the launcher.
+    pub(crate) fn gone(&self) -> BackendError {
+        let cause = lock(&self.inner.gone).clone();
+        BackendError::Gone { cause: cause.unwrap_or_else(|| "the launcher ended".to_owned()) }
+    }
+
+    /// The reader runs from the first message on, as long as anyone holds the launcher.
+    fn start_reading(&self) {
+        let mut is_reading = lock(&self.inner.is_reading);
+        if !*is_reading {
+            *is_reading = true;
+            tokio::spawn(read_events(Arc::clone(&self.inner)));
+        }
+    }
+}
+
+async fn read_events(inner: Arc<Inner>) {
+    let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+    let cause = loop {
+        match inner.socket.receive(&mut buffer).await {
+            Ok((0, _)) => break "the launcher ended".to_owned(),
+            Ok((n, fds)) => match LauncherEvent::decode(&buffer[..n]) {
+                Ok(event) => {
+                    if let Some(cause) = dispatch(&inner, event, fds) {
+                        break cause;
+                    }
+                }
+                Err(errno) => break format!("the launcher said something unknown: {errno}"),
+            },
+            Err(error) => break error.to_string(),
+        }
+    };
+    *lock(&inner.gone) = Some(cause);
+    // Dropping the senders tells everyone who waits.
+    *lock(&inner.waiting) = Waiting::default();
+}
+
+/// Hands an event to whoever waits for it; a cause if the launcher is done for.
+fn dispatch(inner: &Inner, event: LauncherEvent, mut fds: socket::Fds) -> Option<String> {
+    let mut waiting = lock(&inner.waiting);
+    match event {
+        LauncherEvent::Created { sandbox, slot, controls } => {
+            if let Some(sender) = waiting.created.remove(&sandbox) {
+                let _ = sender.send(Ok(Created { slot, controls, pidfd: fds.take(0) }));
+            }
+        }
+        LauncherEvent::NotCreated { sandbox, stage, errno } => {
+            if let Some(sender) = waiting.created.remove(&sandbox) {
+                let _ = sender.send(Err((stage, errno)));
+            }
+        }
+        LauncherEvent::Destroyed { sandbox, errno } => {
+            if let Some(sender) = waiting.destroyed.remove(&sandbox) {
+                let _ = sender.send(errno);
+            }
+        }
+        LauncherEvent::Unusable { stage, errno } => return Some(report::step_failed(stage, errno)),
+    }
+    None
+}

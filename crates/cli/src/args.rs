@@ -1,0 +1,205 @@
+//! The command line, as typed. Nothing is understood here but which word belongs where; what the values mean
+//! is decided in one place per command.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  cofferdam run -c 'print(\"hello\")'
+  cofferdam run --timeout 10s --memory 512m script.py one two
+  cofferdam run --json -- /bin/ls -l /
+  cofferdam doctor";
+
+const RUN_EXAMPLES: &str = "\
+Exit code: that of the command; 124 timed out, 125 cofferdam itself failed, 126 cannot be executed,
+127 not found, 128+n ended by signal n, 137 out of memory (and it says so).
+
+Examples:
+  cofferdam run -c 'print(\"hello\")'
+  cofferdam run --lang node -c 'console.log(process.argv.slice(1))' one two
+  cofferdam run --timeout 10s --memory 512m script.py --flag
+  cofferdam run --file data.csv --artifacts-out out -- sort -o .artifacts/sorted.csv data.csv
+  echo hello | cofferdam run -i -- tr a-z A-Z
+  cofferdam run -t -- bash";
+
+const RUN_USAGE: &str = "\
+cofferdam run [OPTIONS] -c CODE [ARGS]...
+       cofferdam run [OPTIONS] FILE [ARGS]...
+       cofferdam run [OPTIONS] -- COMMAND [ARGS]...";
+
+/// Runs code that nobody trusts, in a sandbox that it cannot leave.
+#[derive(Debug, Parser)]
+#[command(name = "cofferdam", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run code, a file or a command in a fresh sandbox
+    #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
+    Run(Box<RunArgs>),
+    /// Show what this machine can enforce, and how to get what is missing
+    Doctor(DoctorArgs),
+    /// Print the completions for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunArgs {
+    /// Code to run; Python unless --lang says otherwise
+    #[arg(short = 'c', long, value_name = "CODE", allow_hyphen_values = true)]
+    pub(crate) code: Option<String>,
+
+    /// A file to run and its arguments, or the arguments for the code
+    // The first word ends our own options. The parser would take an unknown option for one: `run::work`
+    // refuses that.
+    #[arg(value_name = "FILE", num_args = 0.., allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+
+    /// A command and its arguments, or further arguments
+    #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<String>,
+
+    /// Language of the code or file: python, node, bash, sh, ruby, perl, go, java, deno, php
+    #[arg(short, long, value_name = "L")]
+    pub(crate) lang: Option<String>,
+
+    /// Ends the job after this time [default: 5m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) timeout: Option<String>,
+
+    /// Time between asking and killing, at most 30s [default: 2s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) grace: Option<String>,
+
+    /// Memory limit [default: 2g]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) memory: Option<String>,
+
+    /// Space for files; more than half of the memory (or 1g) is kept on disk
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) disk: Option<String>,
+
+    /// CPUs that may be used [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) cpus: Option<String>,
+
+    /// Processes and threads that may exist at once [default: 100]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) pids: Option<String>,
+
+    /// Network: none or restricted [default: none]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) network: Option<String>,
+
+    /// Sets an environment variable
+    #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(crate) env: Vec<String>,
+
+    /// Puts a file into the sandbox; its place is taken from /workspace
+    #[arg(short, long, value_name = "FILE[:PLACE]")]
+    pub(crate) file: Vec<String>,
+
+    /// Keeps what the job leaves in $CYNODE_ARTIFACTS_DIR; replaces files of the same name
+    #[arg(short = 'o', long, value_name = "DIR")]
+    pub(crate) artifacts_out: Option<PathBuf>,
+
+    /// Working directory inside [default: /workspace]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) workdir: Option<String>,
+
+    /// Uses a folder as the root filesystem instead of this machine's own programs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rootfs: Option<PathBuf>,
+
+    /// Lets the job change its root filesystem, for itself
+    #[arg(long)]
+    pub(crate) writable_root: bool,
+
+    /// Where workspaces on disk are kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace_root: Option<PathBuf>,
+
+    /// Whether to run where a mandatory control is missing: strict or best-effort [default: strict]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) isolation: Option<String>,
+
+    /// Passes standard input on
+    #[arg(short = 'i', long)]
+    pub(crate) stdin: bool,
+
+    /// Gives the job a terminal
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) tty: bool,
+
+    /// Prints the result as JSON, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Your own id for what the job serves
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) task_id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Prints the checks as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// bash, zsh or fish
+    pub(crate) shell: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(words: &[&str]) -> RunArgs {
+        let line = ["cofferdam", "run"].iter().chain(words);
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Run(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_a_file_is_the_programs() {
+        let args = run(&["--json", "script.py", "--json", "-c", "x"]);
+        assert_eq!(args.words, ["script.py", "--json", "-c", "x"]);
+        assert!(args.json && args.code.is_none() && args.command.is_empty());
+        assert_eq!(run(&["script.py", "--", "-x"]).words, ["script.py", "--", "-x"]);
+    }
+
+    #[test]
+    fn a_command_comes_after_two_dashes() {
+        let args = run(&["--pids", "5", "--", "ls", "-l", "--json"]);
+        assert_eq!((args.command.join(" ").as_str(), args.words.len()), ("ls -l --json", 0));
+        assert!(!args.json);
+    }
+
+    #[test]
+    fn options_after_code_are_ours_until_a_word_or_dashes() {
+        let args = run(&["-c", "code", "--json", "word", "--tty"]);
+        assert!(args.json && !args.tty);
+        assert_eq!(args.words, ["word", "--tty"]);
+        assert_eq!(run(&["-c", "code", "--", "--tty"]).command, ["--tty"]);
+    }
+
+    #[test]
+    fn negative_values_reach_the_place_that_can_explain_them() {
+        assert_eq!(run(&["--memory", "-1", "--", "true"]).memory.as_deref(), Some("-1"));
+    }
+}

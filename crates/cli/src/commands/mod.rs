@@ -1,0 +1,34 @@
+//! One file a command. Each gets its arguments and the parts that only `main` can name.
+
+mod completions;
+mod doctor;
+mod run;
+mod usage;
+
+use crate::args::{Cli, Command};
+use clap::Parser;
+use cofferdam_backend::{Backend, BackendError};
+use cofferdam_core::Check;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What the commands are made of; chosen in `main`.
+pub(crate) struct Parts {
+    /// Called inside the async runtime.
+    pub(crate) backend: fn() -> Result<Arc<dyn Backend>, BackendError>,
+    pub(crate) checks: fn() -> Vec<Check>,
+}
+
+pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -> ExitCode {
+    let command = match Cli::try_parse_from(line) {
+        Ok(cli) => cli.command,
+        Err(error) => return usage::answer(&error),
+    };
+    let done = match command {
+        Command::Run(args) => run::run(*args, parts.backend),
+        Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
+        Command::Completions(args) => completions::completions(&args),
+    };
+    done.unwrap_or_else(crate::exit::Failure::report)
+}

@@ -1,0 +1,42 @@
+//! `cofferdam run`: one job, from its words to its exit code.
+//!
+//! `request` understands the words without touching the machine, `open` opens what they name, `attend` runs
+//! the job and listens to signals meanwhile, `report` says how it ended.
+
+mod attend;
+mod open;
+mod report;
+mod request;
+mod work;
+
+use crate::args::RunArgs;
+use crate::exit::Failure;
+use crate::host::live::sink;
+use cofferdam_backend::{Backend, BackendError};
+use open::ArtifactsOut;
+use request::RunRequest;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(super) fn run(
+    args: RunArgs,
+    backend: fn() -> Result<Arc<dyn Backend>, BackendError>,
+) -> Result<ExitCode, Failure> {
+    let request = RunRequest::parse(args)?;
+    let opened = open::open(request)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (stdout, stderr) = (sink(std::io::stdout())?, sink(std::io::stderr())?);
+    let attended = async {
+        match backend() {
+            Ok(backend) => attend::attend(&*backend, opened, stdout, stderr).await,
+            Err(error) => {
+                opened.artifacts_out.iter().for_each(ArtifactsOut::take_back);
+                Err(error.into())
+            }
+        }
+    };
+    let code = runtime.block_on(Box::pin(attended));
+    // A thread may be waiting for input that never comes; the process does not wait for it.
+    runtime.shutdown_background();
+    code.map(ExitCode::from)
+}

@@ -1,0 +1,8 @@
+//! This side of the sandbox: the terminal, the standard streams, signals and files of whoever called us.
+
+pub(crate) mod colour;
+pub(crate) mod files;
+pub(crate) mod live;
+pub(crate) mod reader;
+pub(crate) mod signals;
+pub(crate) mod terminal;

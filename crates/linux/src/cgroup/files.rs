@@ -1,0 +1,155 @@
+//! A sandbox's group as the host sees it: what was used, and changes while it lives.
+
+use super::{BASE, CgroupLimits, Layout, v1, v2};
+use crate::ControlSet;
+use crate::sys;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What a group counted. Unknown is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub cpu_time_us: Option<u64>,
+    pub memory_bytes: Option<u64>,
+    pub memory_peak_bytes: Option<u64>,
+    pub pids_peak: Option<u64>,
+    pub io_bytes: Option<u64>,
+    pub oom_kills: Option<u64>,
+    pub memory_limit_hits: Option<u64>,
+    pub pids_limit_hits: Option<u64>,
+    pub cpu_throttled: Option<u64>,
+}
+
+fn number(path: PathBuf) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// One value of a file of `key value` lines.
+fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+impl Layout {
+    fn v1_folder(&self, controller: &str, group: &str) -> Option<PathBuf> {
+        let Self::V1 { mounts } = self else { return None };
+        let (_, mount) = mounts.iter().find(|(name, _)| name == controller)?;
+        Some(mount.join(BASE).join(group))
+    }
+
+    /// Reads what a group has used so far.
+    pub fn usage(&self, group: &str) -> Usage {
+        match self {
+            Self::V1 { .. } => self.usage_v1(group),
+            Self::V2 { base } => usage_v2(&base.join(group)),
+            Self::None { .. } => Usage::default(),
+        }
+    }
+
+    fn usage_v1(&self, group: &str) -> Usage {
+        let file = |controller: &str, file: &str| Some(self.v1_folder(controller, group)?.join(file));
+        let text = |controller, name| file(controller, name).and_then(|p| fs::read_to_string(p).ok());
+        let count = |controller, name| file(controller, name).and_then(number);
+        Usage {
+            cpu_time_us: count("cpuacct", "cpuacct.usage").map(|ns| ns / 1000),
+            memory_bytes: count("memory", "memory.usage_in_bytes"),
+            memory_peak_bytes: count("memory", "memory.max_usage_in_bytes"),
+            pids_peak: count("pids", "pids.peak"),
+            io_bytes: None,
+            oom_kills: text("memory", "memory.oom_control").and_then(|t| keyed(&t, "oom_kill")),
+            memory_limit_hits: count("memory", "memory.failcnt"),
+            pids_limit_hits: text("pids", "pids.events").and_then(|t| keyed(&t, "max")),
+            cpu_throttled: text("cpu", "cpu.stat").and_then(|t| keyed(&t, "nr_throttled")),
+        }
+    }
+
+    /// Replaces the limits of a group that is in use.
+    pub fn change_limits(&self, group: &str, limits: &CgroupLimits) -> io::Result<()> {
+        match self {
+            Self::V1 { .. } => {
+                let mut folders = Vec::new();
+                for name in ["memory", "pids", "cpu"] {
+                    if let Some(path) = self.v1_folder(name, group) {
+                        folders.push((name, open_path(&path)?));
+                    }
+                }
+                Ok(v1::change(&folders, limits)?)
+            }
+            Self::V2 { base } => {
+                let folder = open_path(&base.join(group))?;
+                Ok(v2::apply(&folder, limits, &mut ControlSet::default())?)
+            }
+            Self::None { reason } => Err(io::Error::other(reason.clone())),
+        }
+    }
+
+    /// Thaws a group of version 1 before its end: frozen tasks there do not die.
+    pub fn thaw_for_kill(&self, group: &str) -> io::Result<()> {
+        match self.v1_folder("freezer", group) {
+            Some(folder) => fs::write(folder.join("freezer.state"), "THAWED"),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops or continues every process of a group, and waits until that is so.
+    pub fn freeze(&self, group: &str, frozen: bool) -> io::Result<()> {
+        let (file, value, state_file, done) = match self {
+            Self::V1 { .. } => {
+                let folder = self.v1_folder("freezer", group);
+                let folder = folder.ok_or_else(|| io::Error::other("no freezer controller is mounted"))?;
+                let file = folder.join("freezer.state");
+                let value = if frozen { "FROZEN" } else { "THAWED" };
+                (file.clone(), value, file, value.to_owned())
+            }
+            Self::V2 { base } => {
+                let folder = base.join(group);
+                let value = if frozen { "1" } else { "0" };
+                (folder.join("cgroup.freeze"), value, folder.join("cgroup.events"), format!("frozen {value}"))
+            }
+            Self::None { reason } => return Err(io::Error::other(reason.clone())),
+        };
+        fs::write(&file, value)?;
+        for _ in 0..2000 {
+            if fs::read_to_string(&state_file)?.contains(&done) {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "the processes did not stop in 2 s"))
+    }
+}
+
+fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    let text = CString::new(path.as_os_str().as_encoded_bytes())?;
+    Ok(sys::open(sys::CWD, &text, libc::O_RDONLY | libc::O_DIRECTORY, 0)?)
+}
+
+fn usage_v2(folder: &Path) -> Usage {
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let (cpu, events) = (text("cpu.stat"), text("memory.events"));
+    Usage {
+        cpu_time_us: keyed(&cpu, "usage_usec"),
+        memory_bytes: number(folder.join("memory.current")),
+        memory_peak_bytes: number(folder.join("memory.peak")),
+        pids_peak: number(folder.join("pids.peak")),
+        io_bytes: None,
+        oom_kills: keyed(&events, "oom_kill"),
+        memory_limit_hits: keyed(&events, "max"),
+        pids_limit_hits: keyed(&text("pids.events"), "max"),
+        cpu_throttled: keyed(&cpu, "nr_throttled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keyed_values_are_found_by_their_whole_name() {
+        let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        assert_eq!(keyed(text, "oom_kill"), Some(3));
+        assert_eq!(keyed(text, "oom"), None);
+    }
+}

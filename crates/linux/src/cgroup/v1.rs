@@ -1,0 +1,194 @@
+//! Version 1: a folder per controller. Only root can use it.
+
+use super::{BASE, CPU_PERIOD_US, CgroupLimits, Entry, Group};
+use crate::sys::{self, Errno, Result};
+use crate::{ControlSet, Stage};
+use cofferdam_core::Control;
+use std::ffi::{CStr, CString};
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// One controller's base folder.
+#[derive(Debug)]
+struct Controller {
+    name: &'static str,
+    base: OwnedFd,
+}
+
+/// The base folders of every controller that is used.
+#[derive(Debug)]
+pub struct Tree {
+    controllers: Vec<Controller>,
+    /// The devices policy is the same for every sandbox, so one group serves them all.
+    devices: Option<OwnedFd>,
+}
+
+/// Null, zero, full, random, urandom and the terminal.
+const ALLOWED_DEVICES: [&[u8]; 7] =
+    [b"c 1:3 rw", b"c 1:5 rw", b"c 1:7 rw", b"c 1:8 rw", b"c 1:9 rw", b"c 5:0 rw", b"c 5:2 rw"];
+
+fn open_folder(path: &Path) -> Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| Errno(libc::EINVAL))?;
+    match sys::mkdir(sys::CWD, &path, 0o755) {
+        Ok(()) | Err(Errno(libc::EEXIST)) => {}
+        Err(errno) => return Err(errno),
+    }
+    sys::open(sys::CWD, &path, libc::O_DIRECTORY | libc::O_RDONLY, 0)
+}
+
+impl Tree {
+    pub(super) fn open(mounts: &[(String, PathBuf)]) -> std::result::Result<Self, String> {
+        let mut controllers = Vec::new();
+        for name in ["memory", "pids", "cpu", "cpuacct", "freezer"] {
+            let Some((_, mount)) = mounts.iter().find(|(n, _)| n == name) else { continue };
+            // Two controllers in one hierarchy share their folders.
+            let shared = mounts.iter().any(|(other, m)| name == "cpuacct" && other == "cpu" && m == mount);
+            if shared {
+                continue;
+            }
+            let path = mount.join(BASE);
+            let base = open_folder(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            controllers.push(Controller { name, base });
+        }
+        let devices = mounts.iter().find(|(n, _)| n == "devices").and_then(|(_, mount)| devices_group(mount).ok());
+        Ok(Self { controllers, devices })
+    }
+
+    pub(super) fn create(
+        &self,
+        name: &CStr,
+        limits: &CgroupLimits,
+    ) -> std::result::Result<Group, (Stage, Errno)> {
+        let mut proven = ControlSet::EMPTY;
+        let mut tasks = Vec::with_capacity(6);
+        for controller in &self.controllers {
+            let made = self.create_one(controller, name, limits, &mut proven);
+            tasks.push(made.inspect_err(|_| {
+                let _ = self.remove(name);
+            })?);
+        }
+        if let Some(devices) = self.devices.as_ref().filter(|_| !limits.leave_out.has(Control::DevicesLimit)) {
+            let fd = sys::open(devices.as_raw_fd(), c"tasks", libc::O_WRONLY, 0);
+            tasks.push(fd.map_err(|e| (Stage::Cgroup, e))?);
+            proven.insert(Control::DevicesLimit);
+        }
+        Ok(Group { entry: Entry::Tasks(tasks), proven })
+    }
+
+    fn create_one(
+        &self,
+        controller: &Controller,
+        name: &CStr,
+        limits: &CgroupLimits,
+        proven: &mut ControlSet,
+    ) -> std::result::Result<OwnedFd, (Stage, Errno)> {
+        let base = controller.base.as_raw_fd();
+        match sys::mkdir(base, name, 0o755) {
+            Ok(()) => {}
+            // Left by a launcher that was killed; its processes died with it.
+            Err(Errno(libc::EEXIST)) => {
+                sys::rmdir(base, name).and_then(|()| sys::mkdir(base, name, 0o755)).map_err(|e| (Stage::Cgroup, e))?;
+            }
+            Err(errno) => return Err((Stage::Cgroup, errno)),
+        }
+        let folder = sys::open(base, name, libc::O_PATH | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
+        apply(controller.name, &folder, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
+        sys::open(folder.as_raw_fd(), c"tasks", libc::O_WRONLY, 0).map_err(|e| (Stage::Cgroup, e))
+    }
+
+    pub(super) fn remove(&self, name: &CStr) -> Result<()> {
+        let mut result = Ok(());
+        for controller in &self.controllers {
+            match sys::rmdir(controller.base.as_raw_fd(), name) {
+                Ok(()) | Err(Errno(libc::ENOENT)) => {}
+                Err(errno) => result = Err(errno),
+            }
+        }
+        result
+    }
+}
+
+fn devices_group(mount: &Path) -> Result<OwnedFd> {
+    let base = open_folder(&mount.join(BASE))?;
+    sys::write_file(base.as_raw_fd(), c"devices.deny", b"a")?;
+    for device in ALLOWED_DEVICES {
+        sys::write_file(base.as_raw_fd(), c"devices.allow", device)?;
+    }
+    Ok(base)
+}
+
+fn apply(controller: &str, folder: &OwnedFd, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
+    match controller {
+        "memory" => apply_memory(folder, limits, proven),
+        "pids" if !limits.leave_out.has(Control::PidsLimit) => {
+            set_and_prove(folder, c"pids.max", limits.pids.into())?;
+            proven.insert(Control::PidsLimit);
+            Ok(())
+        }
+        "cpu" if !limits.leave_out.has(Control::CpuLimit) => {
+            // The period is the kernel's default and only written where a machine has another.
+            set_and_prove(folder, c"cpu.cfs_quota_us", limits.cpu_quota_us())?;
+            if read_number(folder, c"cpu.cfs_period_us")? != CPU_PERIOD_US {
+                set_and_prove(folder, c"cpu.cfs_period_us", CPU_PERIOD_US)?;
+            }
+            proven.insert(Control::CpuLimit);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn apply_memory(folder: &OwnedFd, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
+    if limits.leave_out.has(Control::MemoryLimit) {
+        return Ok(());
+    }
+    // The kernel rounds down to whole pages.
+    let bytes = limits.memory_bytes / 4096 * 4096;
+    set_and_prove(folder, c"memory.limit_in_bytes", bytes)?;
+    proven.insert(Control::MemoryLimit);
+    if limits.leave_out.has(Control::SwapOff) {
+        return Ok(());
+    }
+    match set_and_prove(folder, c"memory.memsw.limit_in_bytes", bytes) {
+        // A kernel that does not count swap still has this.
+        Err(Errno(libc::ENOENT)) => set_and_prove(folder, c"memory.swappiness", 0)?,
+        other => other?,
+    }
+    proven.insert(Control::SwapOff);
+    Ok(())
+}
+
+/// Changes the limits of a group that is in use: raising goes through memory+swap first, lowering last.
+pub(super) fn change(folders: &[(&'static str, OwnedFd)], limits: &CgroupLimits) -> Result<()> {
+    for (name, folder) in folders {
+        if *name == "memory" {
+            let bytes = limits.memory_bytes / 4096 * 4096;
+            if read_number(folder, c"memory.memsw.limit_in_bytes").is_ok_and(|now| now < bytes) {
+                set_and_prove(folder, c"memory.memsw.limit_in_bytes", bytes)?;
+            }
+        }
+        apply(name, folder, limits, &mut ControlSet::default())?;
+    }
+    Ok(())
+}
+
+/// Writes a number and reads it back through the same descriptor.
+fn set_and_prove(folder: &OwnedFd, file: &CStr, value: u64) -> Result<()> {
+    let fd = sys::open(folder.as_raw_fd(), file, libc::O_RDWR, 0)?;
+    let mut text = [0u8; 24];
+    let mut rest = &mut text[..];
+    let _ = write!(rest, "{value}");
+    let len = 24 - rest.len();
+    sys::write(fd.as_raw_fd(), &text[..len])?;
+    let mut seen = [0u8; 24];
+    let n = sys::pread(fd.as_raw_fd(), &mut seen, 0)?;
+    if seen[..n].trim_ascii_end() == &text[..len] { Ok(()) } else { Err(Errno(libc::ERANGE)) }
+}
+
+fn read_number(folder: &OwnedFd, file: &CStr) -> Result<u64> {
+    let mut buffer = [0u8; 32];
+    let text = sys::read_file(folder.as_raw_fd(), file, &mut buffer)?;
+    let text = std::str::from_utf8(text).map_err(|_| Errno(libc::EINVAL))?;
+    text.trim().parse().map_err(|_| Errno(libc::ERANGE))
+}

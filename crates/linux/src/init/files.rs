@@ -1,0 +1,94 @@
+//! Opening files for the host, as the sandbox user and inside the sandbox: whatever the guest has planted, no
+//! link is followed and nothing is reached that the guest could not reach itself.
+
+use super::InitPlan;
+use crate::sys::{self, Errno, Result};
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+const ANCHORED: u64 = sys::RESOLVE_BENEATH | sys::RESOLVE_NO_SYMLINKS | sys::RESOLVE_NO_MAGICLINKS;
+
+/// The longest name that the kernel takes, and its NUL.
+const NAME_BYTES: usize = 256;
+
+/// What is left of an absolute path without its leading slashes; `.` for the root.
+pub(super) fn below_root(path: &CStr) -> &CStr {
+    let bytes = path.to_bytes_with_nul();
+    let start = bytes.iter().position(|b| *b != b'/').unwrap_or(0);
+    match CStr::from_bytes_with_nul(&bytes[start..]) {
+        Ok(rest) if !rest.is_empty() => rest,
+        _ => c".",
+    }
+}
+
+/// Opens a path below `/` with the sandbox user's rights.
+pub(super) fn open(
+    plan: &InitPlan<'_>,
+    path: &CStr,
+    flags: i32,
+    mode: u32,
+    make_parents: bool,
+) -> Result<OwnedFd> {
+    as_user(plan, || {
+        if make_parents {
+            make_parents_of(path)?;
+        }
+        // A FIFO that nobody reads must not hold init up.
+        let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
+        sys::openat2(sys::CWD, path, flags, mode, ANCHORED)
+    })
+}
+
+pub(super) fn make_folder(plan: &InitPlan<'_>, path: &CStr) -> Result<()> {
+    as_user(plan, || make_folders(path))
+}
+
+fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
+    sys::setfsgid(plan.payload_id);
+    sys::setfsuid(plan.payload_id);
+    let result = act();
+    sys::setfsuid(plan.init_id);
+    sys::setfsgid(plan.init_id);
+    result
+}
+
+fn make_parents_of(path: &CStr) -> Result<()> {
+    let bytes = path.to_bytes();
+    match bytes.iter().rposition(|b| *b == b'/') {
+        Some(end) => walk(&bytes[..end]),
+        None => Ok(()),
+    }
+}
+
+/// Makes every folder of a path that is not there yet.
+pub(super) fn make_folders(path: &CStr) -> Result<()> {
+    walk(path.to_bytes())
+}
+
+fn walk(path: &[u8]) -> Result<()> {
+    let mut at = sys::open(sys::CWD, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+    for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty() && *name != b".") {
+        let mut buffer = [0u8; NAME_BYTES];
+        if name.len() >= NAME_BYTES {
+            return Err(Errno(libc::ENAMETOOLONG));
+        }
+        buffer[..name.len()].copy_from_slice(name);
+        let name = CStr::from_bytes_until_nul(&buffer).map_err(|_| Errno(libc::EINVAL))?;
+        at = step_into(&at, name)?;
+    }
+    Ok(())
+}
+
+fn step_into(parent: &OwnedFd, name: &CStr) -> Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    match sys::openat2(parent.as_raw_fd(), name, flags, 0, ANCHORED) {
+        Err(Errno(libc::ENOENT)) => {
+            match sys::mkdir(parent.as_raw_fd(), name, 0o755) {
+                Ok(()) | Err(Errno(libc::EEXIST)) => {}
+                Err(errno) => return Err(errno),
+            }
+            sys::openat2(parent.as_raw_fd(), name, flags, 0, ANCHORED)
+        }
+        other => other,
+    }
+}

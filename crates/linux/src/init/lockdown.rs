@@ -1,0 +1,144 @@
+//! Init's own restrictions, in the order in which the kernel needs them.
+
+use super::{InitPlan, Kit, StageResult};
+use crate::stage::Stage;
+use crate::sys::{self, Errno};
+use crate::{ControlSet, caps, landlock, seccomp};
+use cofferdam_core::Control;
+use std::os::fd::{IntoRawFd, RawFd};
+
+/// What needs no ids yet, done while the launcher maps them.
+pub(super) fn early(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
+    if !plan.leaves_out(Control::ClosedFds) {
+        plan.at(Stage::Fds, close_all_but(&plan.keep))?;
+    }
+    if !plan.leaves_out(Control::Keyring) {
+        plan.at(Stage::Keyring, sys::new_session_keyring())?;
+        seen.set(Control::Keyring, sys::session_keyring().is_ok_and(|id| id != plan.launcher_keyring));
+    }
+    if !plan.leaves_out(Control::UtsNamespace) {
+        plan.at(Stage::Hostname, sys::sethostname(plan.hostname.as_bytes()))?;
+    }
+    if !plan.leaves_out(Control::NetNamespace) {
+        plan.at(Stage::Loopback, sys::loopback_up())?;
+    }
+    let _ = sys::personality(0);
+    Ok(())
+}
+
+/// Closes what lies between the descriptors that stay.
+fn close_all_but(keep: &[RawFd]) -> sys::Result<()> {
+    let mut next = 0;
+    for fd in keep.iter().filter(|fd| **fd >= 0).map(|fd| *fd as u32) {
+        if fd > next {
+            sys::close_range(next, fd - 1)?;
+        }
+        next = fd + 1;
+    }
+    sys::close_range(next, u32::MAX)
+}
+
+/// Waits for the id maps and takes on the sandbox's root id.
+pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult {
+    let mut byte = [0u8; 1];
+    let synced = match sys::read(plan.sync, &mut byte) {
+        Ok(1) => Ok(()),
+        Ok(_) => Err(Errno(libc::EPIPE)),
+        Err(errno) => Err(errno),
+    };
+    plan.at(Stage::Sync, synced)?;
+    sys::close(plan.sync);
+    if !plan.leaves_out(Control::Groups) {
+        match sys::clear_groups() {
+            // Without a privileged launcher the groups cannot change; the probe says whether there are any.
+            Err(Errno(libc::EPERM)) => {}
+            other => plan.at(Stage::Identity, other)?,
+        }
+    }
+    plan.at(Stage::Identity, sys::setgid_all(plan.init_id))?;
+    plan.at(Stage::Identity, sys::setuid_all(plan.init_id))?;
+    // A change of ids clears it, so it comes after.
+    if !plan.leaves_out(Control::DiesWithHost) {
+        plan.at(Stage::DeathSignal, sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0))?;
+    }
+    // The change of ids hid this process from itself; nobody else is in the sandbox yet, and `late` hides it again.
+    plan.at(Stage::Identity, sys::prctl(libc::PR_SET_DUMPABLE, 1, 0))?;
+    sys::umask(0);
+    Ok(())
+}
+
+/// Settings that are made through the launcher's /proc, as the sandbox's own will be read-only.
+pub(super) fn through_host_proc(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
+    super::probe::namespaces(plan, seen);
+    if !plan.leaves_out(Control::NamespaceLimits) {
+        plan.at(Stage::NamespaceLimits, write_and_prove(c"/proc/sys/user/max_user_namespaces", b"0"))?;
+        seen.insert(Control::NamespaceLimits);
+        // Older kernels have no such file, and no fanotify for user namespaces either.
+        let _ = write_and_prove(c"/proc/sys/user/max_fanotify_groups", b"0");
+    }
+    if !plan.leaves_out(Control::OomVictim) {
+        plan.at(Stage::OomScore, write_and_prove(c"/proc/self/oom_score_adj", b"1000"))?;
+        seen.insert(Control::OomVictim);
+    }
+    Ok(())
+}
+
+fn write_and_prove(path: &std::ffi::CStr, value: &[u8]) -> sys::Result<()> {
+    use std::os::fd::AsRawFd;
+    let fd = sys::open(sys::CWD, path, libc::O_RDWR, 0)?;
+    sys::write(fd.as_raw_fd(), value)?;
+    let mut buffer = [0u8; 16];
+    let n = sys::pread(fd.as_raw_fd(), &mut buffer, 0)?;
+    if buffer[..n].trim_ascii_end() == value { Ok(()) } else { Err(Errno(libc::ERANGE)) }
+}
+
+/// Lowered only, so that no privilege is needed. There is no limit on address space: it breaks JVM and Node.
+const RLIMITS: [(libc::__rlimit_resource_t, u64); 6] = [
+    (libc::RLIMIT_NOFILE, 4096),
+    (libc::RLIMIT_MEMLOCK, 8 << 20),
+    (libc::RLIMIT_MSGQUEUE, 0),
+    (libc::RLIMIT_SIGPENDING, 4096),
+    (libc::RLIMIT_RTPRIO, 0),
+    (libc::RLIMIT_NICE, 0),
+];
+
+pub(crate) const NOFILE: u64 = RLIMITS[0].1;
+
+fn lower(resource: libc::__rlimit_resource_t, value: u64) -> sys::Result<()> {
+    let (_, hard) = sys::getrlimit(resource as i32)?;
+    sys::setrlimit(resource as i32, value.min(hard))
+}
+
+/// What comes after the mounts: limits, Landlock's rules, and init's own walls, the filter last.
+pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
+    if !plan.leaves_out(Control::Rlimits) {
+        for (resource, value) in RLIMITS {
+            plan.at(Stage::Rlimits, lower(resource, value))?;
+        }
+    }
+    if !plan.leaves_out(Control::CoreDumpsOff) {
+        // One byte: less than any core file, and the one value that also stops a core_pattern with a pipe.
+        plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, 1))?;
+    }
+    let landlock = if plan.landlock_abi > 0 && !plan.leaves_out(Control::Landlock) {
+        let writable: &[_] = if plan.writable_root {
+            &[c"/usr", c"/etc", c"/opt", c"/workspace", c"/tmp", c"/dev/shm"]
+        } else {
+            &[c"/workspace", c"/tmp", c"/dev/shm"]
+        };
+        Some(plan.at(Stage::Landlock, landlock::ruleset(plan.landlock_abi, writable))?.into_raw_fd())
+    } else {
+        None
+    };
+    let signals = plan.at(Stage::InitCapabilities, sys::signal_fd(libc::SIGCHLD))?.into_raw_fd();
+    if !plan.leaves_out(Control::InitProtected) {
+        plan.at(Stage::InitDumpable, sys::prctl(libc::PR_SET_DUMPABLE, 0, 0))?;
+    }
+    plan.at(Stage::InitCapabilities, caps::set(caps::INIT))?;
+    if !plan.leaves_out(Control::InitSeccomp) {
+        plan.at(Stage::InitSeccomp, sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0))?;
+        plan.at(Stage::InitSeccomp, seccomp::install(plan.init_filter).map_err(Errno))?;
+    }
+    sys::umask(0o022);
+    Ok(Kit { landlock, signals })
+}

@@ -1,0 +1,173 @@
+//! PID 1 of a sandbox.
+//!
+//! The launcher's child becomes it without exec, so nothing of ours has to exist in the root filesystem. It
+//! builds the sandbox from inside, proves it, and then serves one socket until that closes. From the clone on
+//! nothing is allocated: the plan was made by the launcher, and every buffer is fixed.
+//!
+//! It deliberately does not decide anything: what to mount, which limits hold and what is required are in the
+//! plan, and a step that fails ends it.
+
+mod files;
+mod lockdown;
+mod mounts;
+mod payload;
+mod probe;
+mod serve;
+
+use crate::protocol::{EVENT_BYTES, Event};
+use crate::seccomp::Program;
+use crate::stage::Stage;
+use crate::sys::{self, Errno};
+use crate::{ControlSet, socket};
+use cofferdam_core::Control;
+use std::ffi::CString;
+use std::os::fd::RawFd;
+
+/// The inode numbers of the launcher's namespaces, which a sandbox's must all differ from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NamespaceIds {
+    pub(crate) user: u64,
+    pub(crate) pid: u64,
+    pub(crate) mount: u64,
+    pub(crate) net: u64,
+    pub(crate) ipc: u64,
+    pub(crate) uts: u64,
+    pub(crate) cgroup: u64,
+}
+
+/// An overlay: where it goes and the kernel's options for it.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    pub(crate) target: CString,
+    pub(crate) options: CString,
+    /// A host folder to bind instead, where a test leaves the overlay out.
+    pub(crate) plain: CString,
+}
+
+/// Everything that init needs, made before the clone.
+#[derive(Debug)]
+pub(crate) struct InitPlan<'l> {
+    pub(crate) control: RawFd,
+    /// Readable when the launcher has mapped the ids; at its end when the launcher is gone.
+    pub(crate) sync: RawFd,
+    pub(crate) cgroup: CgroupEntry,
+    /// Descriptors that stay open, sorted.
+    pub(crate) keep: [RawFd; 16],
+    pub(crate) hostname: CString,
+    /// The folder of the image in the launcher's own mount namespace.
+    pub(crate) image_folder: CString,
+    pub(crate) overlays: Vec<Overlay>,
+    /// Options of the tmpfs that holds workspace, /tmp, /run and /dev/shm.
+    pub(crate) files_options: CString,
+    pub(crate) files_bytes: u64,
+    pub(crate) files_inodes: u64,
+    pub(crate) writable_root: bool,
+    pub(crate) terminal: bool,
+    pub(crate) proc_masks: &'l [ProcMask],
+    pub(crate) landlock_abi: u32,
+    pub(crate) last_capability: u32,
+    pub(crate) launcher_namespaces: NamespaceIds,
+    pub(crate) launcher_keyring: usize,
+    pub(crate) init_filter: &'l Program,
+    pub(crate) payload_filter: &'l Program,
+    /// Init's and the payload's ids inside; the same where only one could be mapped.
+    pub(crate) init_id: u32,
+    pub(crate) payload_id: u32,
+    /// Controls without which nothing may run.
+    pub(crate) required: ControlSet,
+    /// What the launcher has proven already.
+    pub(crate) proven: ControlSet,
+    pub(crate) leave_out: ControlSet,
+    pub(crate) fail_at: Option<Stage>,
+}
+
+/// How a payload joins its cgroup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CgroupEntry {
+    Tasks { fds: [RawFd; 8], count: usize },
+    Folder(RawFd),
+    Nowhere,
+}
+
+/// One thing in /proc that is covered.
+#[derive(Debug)]
+pub(crate) struct ProcMask {
+    pub(crate) target: CString,
+    pub(crate) is_folder: bool,
+}
+
+/// A step that failed, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    pub(crate) errno: Errno,
+    pub(crate) missing: ControlSet,
+}
+
+pub(crate) type StageResult<T = ()> = Result<T, Failure>;
+
+impl InitPlan<'_> {
+    pub(crate) fn leaves_out(&self, control: Control) -> bool {
+        cfg!(feature = "leave-out") && self.leave_out.has(control)
+    }
+
+    /// Names the step that a call belongs to. A failpoint makes it fail whatever the call did.
+    pub(crate) fn at<T>(&self, stage: Stage, result: sys::Result<T>) -> StageResult<T> {
+        let fails = cfg!(feature = "leave-out") && self.fail_at == Some(stage);
+        let errno = match result {
+            Ok(value) if !fails => return Ok(value),
+            Ok(_) => Errno(libc::EIO),
+            Err(errno) => errno,
+        };
+        Err(Failure { stage, errno, missing: ControlSet::EMPTY })
+    }
+}
+
+/// Builds the sandbox and serves it. Runs in the cloned child; never returns.
+pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
+    match build(plan) {
+        Ok((controls, kit)) => {
+            send(plan.control, Event::Ready { controls });
+            serve::serve(plan, &kit)
+        }
+        Err(Failure { stage, errno, missing }) => {
+            send(plan.control, Event::Failed { stage, errno: errno.0, missing });
+            sys::exit(1)
+        }
+    }
+}
+
+/// What init holds on to after the set-up.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    pub(crate) landlock: Option<RawFd>,
+    pub(crate) signals: RawFd,
+}
+
+fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
+    let mut seen = plan.proven;
+    lockdown::early(plan, &mut seen)?;
+    lockdown::become_root(plan)?;
+    lockdown::through_host_proc(plan, &mut seen)?;
+    mounts::build(plan)?;
+    let kit = lockdown::late(plan)?;
+    probe::init(plan, &mut seen);
+    let missing = plan.required.minus(seen).minus(payload::CONTROLS);
+    if missing.is_empty() {
+        plan.at(Stage::InitProbe, Ok((seen, kit)))
+    } else {
+        Err(Failure { stage: Stage::InitProbe, errno: Errno(libc::EPERM), missing })
+    }
+}
+
+/// Tells the host. An error means that it is gone, which the next read will show as well.
+pub(crate) fn send(control: RawFd, event: Event) {
+    send_with(control, event, &[]);
+}
+
+pub(crate) fn send_with(control: RawFd, event: Event, fds: &[RawFd]) {
+    let mut buffer = [0; EVENT_BYTES];
+    if let Ok(message) = event.encode(&mut buffer) {
+        let _ = socket::send(control, message, fds);
+    }
+}

@@ -1,0 +1,124 @@
+//! The sandbox's filesystem, from the launcher's staged layers to a root of its own.
+//!
+//! Paths here are in the launcher's private mount namespace, which holds nothing of the host's but the staged
+//! layers. `/new` becomes the root. Names given to the kernel are relative to the image's folder, so that no
+//! host path shows in mountinfo.
+
+use super::{InitPlan, StageResult};
+use crate::stage::Stage;
+use crate::sys;
+use cofferdam_core::Control;
+use std::ffi::CStr;
+
+const BIND: u64 = libc::MS_BIND;
+
+pub(super) fn build(plan: &InitPlan<'_>) -> StageResult {
+    let flags = if plan.leaves_out(Control::MountFlags) { 0 } else { libc::MS_NOSUID | libc::MS_NODEV };
+    files(plan, flags)?;
+    root(plan, flags)?;
+    dev(plan)?;
+    proc(plan)?;
+    place(plan)?;
+    pivot(plan)
+}
+
+fn bind(source: &CStr, target: &CStr) -> sys::Result<()> {
+    sys::mount(Some(source), target, None, BIND, None)
+}
+
+/// One tmpfs for everything that can be written, so that one limit covers it.
+fn files(plan: &InitPlan<'_>, flags: u64) -> StageResult {
+    let tmpfs = sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags, Some(&plan.files_options));
+    plan.at(Stage::Files, tmpfs)?;
+    let own = plan.payload_id;
+    let folders: [(&CStr, u32, u32); 6] = [
+        (c"/files/workspace", 0o755, own),
+        (c"/files/workspace/.artifacts", 0o755, own),
+        (c"/files/tmp", 0o1777, plan.init_id),
+        (c"/files/run", 0o755, plan.init_id),
+        (c"/files/shm", 0o1777, plan.init_id),
+        (c"/files/root", 0o755, plan.init_id),
+    ];
+    for (path, mode, owner) in folders {
+        plan.at(Stage::FilesLayout, sys::mkdir(sys::CWD, path, mode))?;
+        if owner != plan.init_id {
+            plan.at(Stage::FilesLayout, sys::chown(path, owner, owner))?;
+        }
+    }
+    // Writable for everyone as far as modes go: that it cannot be written shows that Landlock holds.
+    let canary = sys::mknod(c"/files/run/.landlock", libc::S_IFREG | 0o666, 0);
+    plan.at(Stage::FilesLayout, canary)
+}
+
+fn root(plan: &InitPlan<'_>, flags: u64) -> StageResult {
+    plan.at(Stage::Root, sys::chdir(&plan.image_folder))?;
+    let is_writable = plan.writable_root || plan.leaves_out(Control::ReadOnlyRoot);
+    let flags = if is_writable { flags } else { flags | libc::MS_RDONLY };
+    for (i, overlay) in plan.overlays.iter().enumerate() {
+        let stage = if i == 0 { Stage::Root } else { Stage::RootPart };
+        if plan.leaves_out(Control::PrivateRoot) && i > 0 {
+            plan.at(stage, bind(&overlay.plain, &overlay.target))?;
+            continue;
+        }
+        let mounted =
+            sys::mount(Some(c"root"), &overlay.target, Some(c"overlay"), flags, Some(&overlay.options));
+        plan.at(stage, mounted)?;
+    }
+    Ok(())
+}
+
+/// The launcher staged one read-only folder with the devices that every program may expect.
+fn dev(plan: &InitPlan<'_>) -> StageResult {
+    let source = if plan.leaves_out(Control::MinimalDev) { c"/host-dev" } else { c"/dev" };
+    plan.at(Stage::Dev, bind(source, c"/new/dev"))?;
+    if plan.terminal {
+        let options = Some(c"newinstance,ptmxmode=0666,mode=0620,max=64");
+        let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+        let mounted = sys::mount(Some(c"devpts"), c"/new/dev/pts", Some(c"devpts"), flags, options);
+        plan.at(Stage::Terminals, mounted)?;
+    }
+    plan.at(Stage::Shm, bind(c"/files/shm", c"/new/dev/shm"))
+}
+
+/// All of /proc, because ps, free and many runtimes need it; what tells about the host is covered.
+fn proc(plan: &InitPlan<'_>) -> StageResult {
+    let options = if plan.leaves_out(Control::ProcHidden) { c"" } else { c"hidepid=2" };
+    let mut flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    if !plan.leaves_out(Control::ProcReadOnly) {
+        flags |= libc::MS_RDONLY;
+    }
+    let mounted = sys::mount(Some(c"proc"), c"/new/proc", Some(c"proc"), flags, Some(options));
+    plan.at(Stage::Proc, mounted)?;
+    if plan.leaves_out(Control::ProcMasked) {
+        return Ok(());
+    }
+    for mask in plan.proc_masks {
+        let cover = if mask.is_folder { c"/mask-folder" } else { c"/mask-file" };
+        plan.at(Stage::ProcMask, bind(cover, &mask.target))?;
+    }
+    Ok(())
+}
+
+fn place(plan: &InitPlan<'_>) -> StageResult {
+    for (source, target) in [
+        (c"/files/workspace", c"/new/workspace"),
+        (c"/files/tmp", c"/new/tmp"),
+        (c"/files/run", c"/new/run"),
+    ] {
+        plan.at(Stage::Workspace, bind(source, target))?;
+    }
+    Ok(())
+}
+
+/// Makes `/new` the root and lets go of everything that was there before.
+fn pivot(plan: &InitPlan<'_>) -> StageResult {
+    plan.at(Stage::Pivot, sys::chdir(c"/new"))?;
+    plan.at(Stage::Pivot, sys::pivot_root(c".", c"."))?;
+    if !plan.leaves_out(Control::HostRootDetached) {
+        plan.at(Stage::Detach, sys::umount(c".", libc::MNT_DETACH))?;
+    }
+    plan.at(Stage::Pivot, sys::chdir(c"/"))?;
+    let mut buffer = [0u8; 16];
+    let is_root = sys::getcwd(&mut buffer).is_ok_and(|cwd| cwd == b"/");
+    plan.at(Stage::Pivot, if is_root { Ok(()) } else { Err(sys::Errno(libc::EXDEV)) })
+}

@@ -1,0 +1,300 @@
+//! A process of the user's: from init's clone to exec, every wall in its place, the filter last.
+//!
+//! The child shares init's memory until it execs (init is suspended meanwhile), so that nothing is copied and
+//! it can leave what it saw, or what failed, where init finds it.
+
+use super::{CgroupEntry, Failure, InitPlan, StageResult, probe};
+use crate::protocol::{MAX_STRINGS, StartRequest};
+use crate::stage::Stage;
+use crate::sys::{self, Errno};
+use crate::wire::MALFORMED;
+use crate::{ControlSet, caps, clone, landlock, seccomp};
+use cofferdam_core::Control;
+use libc::c_char;
+use std::ffi::{CStr, c_void};
+use std::os::fd::RawFd;
+
+/// The controls that each process proves for itself.
+pub(super) const CONTROLS: ControlSet = ControlSet::of(&[
+    Control::CgroupNamespace,
+    Control::SeparateInitUid,
+    Control::Capabilities,
+    Control::NoNewPrivs,
+    Control::Securebits,
+    Control::Groups,
+    Control::Seccomp,
+    Control::Landlock,
+    Control::ClosedFds,
+    Control::Rlimits,
+    Control::CoreDumpsOff,
+    Control::ProcHidden,
+    Control::OwnSession,
+]);
+
+/// The child's stack. Its deepest call is exec's path search, with a buffer of PATH_MAX.
+const STACK_BYTES: usize = 64 << 10;
+
+/// Room for pointers to every argument and variable, and the two nulls behind them.
+const POINTERS: usize = MAX_STRINGS + 2;
+
+/// Memory for starting processes, untouched until the first start.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub(super) struct Scratch {
+    stack: [u8; STACK_BYTES],
+    pointers: [*const c_char; POINTERS],
+}
+
+impl Scratch {
+    pub(super) const EMPTY: Self = Self { stack: [0; STACK_BYTES], pointers: [std::ptr::null(); POINTERS] };
+}
+
+/// What the child needs and what it leaves behind.
+struct Launch<'l> {
+    plan: &'l InitPlan<'l>,
+    landlock: Option<RawFd>,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+    program: &'l CStr,
+    search: Option<&'l CStr>,
+    cwd: &'l CStr,
+    make_cwd: bool,
+    stdio: [RawFd; 3],
+    is_terminal: bool,
+    seen: ControlSet,
+    failure: Option<Failure>,
+}
+
+/// Starts a process and returns its pid and what it proved.
+pub(super) fn start(
+    plan: &InitPlan<'_>,
+    landlock: Option<RawFd>,
+    scratch: &mut Scratch,
+    request: StartRequest<'_>,
+    stdio: [RawFd; 3],
+) -> Result<(i32, ControlSet), Failure> {
+    let malformed = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
+    let StartRequest { terminal, make_cwd, cwd, argc, envc, strings, .. } = request;
+    let Scratch { stack, pointers } = scratch;
+    let found = point_to(strings, argc, envc, pointers).map_err(malformed)?;
+    let envp = &pointers[argc as usize + 1..];
+    let mut launch = Launch {
+        plan,
+        landlock,
+        argv: pointers.as_ptr(),
+        envp: envp.as_ptr(),
+        program: found.program,
+        search: found.search,
+        cwd,
+        make_cwd,
+        stdio,
+        is_terminal: terminal.is_some(),
+        seen: ControlSet::EMPTY,
+        failure: None,
+    };
+    let cgroup = match plan.cgroup {
+        CgroupEntry::Folder(fd) => Some(fd),
+        _ => None,
+    };
+    // SAFETY: the stack is used by nobody else while init is suspended in this call; `enter` never returns and
+    // changes nothing but the launch, which outlives it.
+    let pid = unsafe { clone::vfork_on(stack, cgroup, enter, (&raw mut launch).cast()) };
+    let pid = plan.at(Stage::PayloadCgroup, pid)?;
+    match launch.failure {
+        None => Ok((pid, launch.seen)),
+        Some(failure) => {
+            let _ = sys::wait_pid(pid);
+            Err(failure)
+        }
+    }
+}
+
+struct Found<'m> {
+    program: &'m CStr,
+    search: Option<&'m CStr>,
+}
+
+/// Fills in the pointers to arguments and variables, which stay where they came in.
+fn point_to<'m>(
+    mut strings: crate::protocol::Strings<'m>,
+    argc: u32,
+    envc: u32,
+    pointers: &mut [*const c_char; POINTERS],
+) -> sys::Result<Found<'m>> {
+    let (argc, envc) = (argc as usize, envc as usize);
+    let mut program = None;
+    let mut search = None;
+    for i in 0..argc {
+        let text = strings.next_text()?;
+        program = program.or(Some(text));
+        pointers[i] = text.as_ptr();
+    }
+    pointers[argc] = std::ptr::null();
+    for i in 0..envc {
+        let text = strings.next_text()?;
+        let value = text.to_bytes_with_nul().strip_prefix(b"PATH=");
+        search = search.or(value.and_then(|value| CStr::from_bytes_with_nul(value).ok()));
+        pointers[argc + 1 + i] = text.as_ptr();
+    }
+    pointers[argc + 1 + envc] = std::ptr::null();
+    strings.end()?;
+    Ok(Found { program: program.ok_or(MALFORMED)?, search })
+}
+
+extern "C" fn enter(arg: *mut c_void) -> ! {
+    // SAFETY: `start` passes its launch, which lives until this child has exec'd or exited.
+    let launch = unsafe { &mut *arg.cast::<Launch<'_>>() };
+    let Err(failure) = prepare(launch);
+    launch.failure = Some(failure);
+    sys::exit(127)
+}
+
+/// Puts every wall up and executes the program; returns only if something failed.
+fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure> {
+    let plan = launch.plan;
+    join_cgroup(plan)?;
+    if !plan.leaves_out(Control::CgroupNamespace) {
+        match sys::unshare(libc::CLONE_NEWCGROUP) {
+            // Not mandatory: the probe says that it is missing.
+            Err(_) if !plan.required.has(Control::CgroupNamespace) => {}
+            other => plan.at(Stage::PayloadCgroupNamespace, other)?,
+        }
+    }
+    connect(launch)?;
+    let early_filters = plan.leaves_out(Control::NoNewPrivs);
+    if early_filters {
+        // Without no_new_privs a filter takes privilege, so a test that leaves it out filters first.
+        landlock_and_filter(launch)?;
+    }
+    drop_privileges(plan)?;
+    enter_workdir(launch)?;
+    if !early_filters {
+        plan.at(Stage::PayloadNoNewPrivs, sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0))?;
+        restrict(launch)?;
+    }
+    probe::payload(plan, launch.landlock, &mut launch.seen);
+    if !plan.leaves_out(Control::ClosedFds) {
+        plan.at(Stage::PayloadFds, sys::close_range(3, u32::MAX))?;
+    }
+    sys::unblock_signals();
+    if !early_filters {
+        filter(plan)?;
+    }
+    probe::payload_last(&mut launch.seen);
+    let missing = ControlSet(plan.required.0 & CONTROLS.0).minus(launch.seen);
+    if !missing.is_empty() {
+        return Err(Failure { stage: Stage::PayloadProbe, errno: Errno(libc::EPERM), missing });
+    }
+    plan.at(Stage::PayloadProbe, Ok(()))?;
+    plan.at(Stage::PayloadExec, Ok(()))?;
+    let errno = execute(launch);
+    Err(Failure { stage: Stage::PayloadExec, errno, missing: ControlSet::EMPTY })
+}
+
+fn join_cgroup(plan: &InitPlan<'_>) -> StageResult {
+    if let CgroupEntry::Tasks { fds, count } = plan.cgroup {
+        for fd in &fds[..count] {
+            plan.at(Stage::PayloadCgroup, sys::write(*fd, b"0"))?;
+        }
+    }
+    plan.at(Stage::PayloadCgroup, Ok(()))
+}
+
+/// A session of its own, and stdio on descriptors 0, 1 and 2.
+fn connect(launch: &Launch<'_>) -> StageResult {
+    let plan = launch.plan;
+    if !plan.leaves_out(Control::OwnSession) {
+        plan.at(Stage::PayloadSession, sys::setsid())?;
+    }
+    if launch.is_terminal {
+        plan.at(Stage::PayloadTerminal, sys::ioctl_number(launch.stdio[0], libc::TIOCSCTTY, 0))?;
+    }
+    for (target, fd) in launch.stdio.into_iter().enumerate() {
+        plan.at(Stage::PayloadStdio, sys::dup_to(fd, target as RawFd, 0))?;
+    }
+    Ok(())
+}
+
+fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
+    let keeps_caps = plan.leaves_out(Control::Capabilities);
+    if !keeps_caps {
+        plan.at(Stage::PayloadCapabilities, caps::drop_bounding(plan.last_capability))?;
+    }
+    if keeps_caps {
+        plan.at(Stage::PayloadCapabilities, sys::prctl(libc::PR_SET_KEEPCAPS, 1, 0))?;
+    } else if !plan.leaves_out(Control::Securebits) {
+        plan.at(Stage::PayloadSecurebits, sys::prctl(libc::PR_SET_SECUREBITS, caps::LOCKED_SECUREBITS, 0))?;
+    }
+    plan.at(Stage::PayloadGroups, Ok(()))?;
+    let id = if plan.leaves_out(Control::SeparateInitUid) { plan.init_id } else { plan.payload_id };
+    plan.at(Stage::PayloadIdentity, sys::setgid_all(id))?;
+    plan.at(Stage::PayloadIdentity, sys::setuid_all(id))?;
+    // Explicit, because the kernel's own drop does not happen for every pair of ids.
+    if !keeps_caps {
+        plan.at(Stage::PayloadCapabilities, caps::set(0))?;
+    }
+    // A change of ids clears it, so it comes after.
+    plan.at(Stage::PayloadDeathSignal, sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0)).map(drop)
+}
+
+fn enter_workdir(launch: &Launch<'_>) -> StageResult {
+    let plan = launch.plan;
+    let entered = match sys::chdir(launch.cwd) {
+        Err(Errno(libc::ENOENT)) if launch.make_cwd => {
+            let relative = super::files::below_root(launch.cwd);
+            super::files::make_folders(relative).and_then(|()| sys::chdir(launch.cwd))
+        }
+        other => other,
+    };
+    plan.at(Stage::PayloadWorkdir, entered)
+}
+
+fn restrict(launch: &Launch<'_>) -> StageResult {
+    match launch.landlock {
+        Some(ruleset) => launch.plan.at(Stage::PayloadLandlock, landlock::restrict_self(ruleset)),
+        None => Ok(()),
+    }
+}
+
+fn filter(plan: &InitPlan<'_>) -> StageResult {
+    if plan.leaves_out(Control::Seccomp) {
+        return Ok(());
+    }
+    plan.at(Stage::PayloadSeccomp, seccomp::install(plan.payload_filter).map_err(Errno))
+}
+
+fn landlock_and_filter(launch: &Launch<'_>) -> StageResult {
+    restrict(launch)?;
+    filter(launch.plan)
+}
+
+/// Executes the program: as it is with a slash in its name, else from the first folder of `PATH` that has it.
+fn execute(launch: &Launch<'_>) -> Errno {
+    let exec = |path: *const c_char| {
+        // SAFETY: path, argv and envp are NUL- and null-terminated and live in init's memory.
+        unsafe { libc::syscall(libc::SYS_execve, path, launch.argv, launch.envp) };
+        Errno::last()
+    };
+    let name = launch.program.to_bytes();
+    if name.contains(&b'/') {
+        return exec(launch.program.as_ptr());
+    }
+    let mut denied = None;
+    let search = launch.search.map_or(&b"/usr/local/bin:/usr/bin:/bin"[..], CStr::to_bytes);
+    for folder in search.split(|b| *b == b':').filter(|folder| !folder.is_empty()) {
+        let mut path = [0u8; libc::PATH_MAX as usize];
+        let len = folder.len() + 1 + name.len();
+        if name.is_empty() || len >= path.len() {
+            continue;
+        }
+        path[..folder.len()].copy_from_slice(folder);
+        path[folder.len()] = b'/';
+        path[folder.len() + 1..len].copy_from_slice(name);
+        match exec(path.as_ptr().cast()) {
+            Errno(libc::ENOENT | libc::ENOTDIR) => {}
+            Errno(libc::EACCES) => denied = Some(Errno(libc::EACCES)),
+            errno => return errno,
+        }
+    }
+    denied.unwrap_or(Errno(libc::ENOENT))
+}

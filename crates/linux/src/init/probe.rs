@@ -1,0 +1,175 @@
+//! The proofs behind the isolation report: each control is looked at from inside, after the fact.
+
+use super::InitPlan;
+use crate::sys::{self, Errno};
+use crate::{ControlSet, caps};
+use cofferdam_core::Control;
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, RawFd};
+
+fn namespace(path: &CStr, of_launcher: u64) -> bool {
+    sys::stat_at(sys::CWD, path, 0).is_ok_and(|stat| stat.st_ino != of_launcher)
+}
+
+/// Compares the namespaces with the launcher's; needs the launcher's /proc.
+pub(super) fn namespaces(plan: &InitPlan<'_>, seen: &mut ControlSet) {
+    let host = plan.launcher_namespaces;
+    seen.set(Control::UserNamespace, namespace(c"/proc/self/ns/user", host.user));
+    seen.set(Control::PidNamespace, namespace(c"/proc/self/ns/pid", host.pid) && sys::getpid() == 1);
+    seen.set(Control::MountNamespace, namespace(c"/proc/self/ns/mnt", host.mount));
+    seen.set(Control::NetNamespace, namespace(c"/proc/self/ns/net", host.net));
+    seen.set(Control::IpcNamespace, namespace(c"/proc/self/ns/ipc", host.ipc));
+    seen.set(Control::UtsNamespace, namespace(c"/proc/self/ns/uts", host.uts));
+    let mut buffer = [0u8; 256];
+    let map = sys::read_file(sys::CWD, c"/proc/self/uid_map", &mut buffer).unwrap_or_default();
+    seen.set(Control::OwnHostUids, maps_away_from_root(map));
+}
+
+/// Whether no line of an id map leads to host id 0.
+fn maps_away_from_root(map: &[u8]) -> bool {
+    let mut lines = map.split(|b| *b == b'\n').filter(|line| !line.is_empty()).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            let outside = line.split(|b| *b == b' ').filter(|field| !field.is_empty()).nth(1);
+            outside.is_some_and(|field| field != b"0")
+        })
+}
+
+fn mount_flags(path: &CStr, wanted: i64) -> bool {
+    flags_of(path).is_ok_and(|stat| stat.flags & wanted == wanted)
+}
+
+fn flags_of(path: &CStr) -> sys::Result<sys::StatFs> {
+    let fd = sys::open(sys::CWD, path, libc::O_PATH, 0)?;
+    sys::statfs(fd.as_raw_fd())
+}
+
+const RDONLY: i64 = libc::ST_RDONLY as i64;
+const NOSUID: i64 = libc::ST_NOSUID as i64;
+const NODEV: i64 = 4;
+
+/// What holds for the whole sandbox.
+pub(super) fn init(plan: &InitPlan<'_>, seen: &mut ControlSet) {
+    root_and_files(plan, seen);
+    proc(seen);
+    let same = |a: libc::stat, b: libc::stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+    let root = sys::stat_at(sys::CWD, c"/", 0);
+    let above = sys::stat_at(sys::CWD, c"/..", 0);
+    seen.set(Control::HostRootDetached, matches!((root, above), (Ok(a), Ok(b)) if same(a, b)));
+    seen.set(Control::MinimalDev, dev_is_minimal());
+    seen.set(Control::InitProtected, sys::prctl(libc::PR_GET_DUMPABLE, 0, 0) == Ok(0));
+    seen.set(Control::DiesWithHost, death_signal() == Some(libc::SIGKILL));
+    seen.set(Control::LoopbackOnly, seen.has(Control::NetNamespace) && addresses() == Some(1));
+    seen.set(Control::InitSeccomp, filtered(libc::SYS_bpf));
+}
+
+fn root_and_files(plan: &InitPlan<'_>, seen: &mut ControlSet) {
+    const OVERLAY: i64 = 0x794c_7630;
+    if let Ok(root) = flags_of(c"/") {
+        seen.set(Control::ReadOnlyRoot, root.flags & RDONLY != 0);
+    }
+    let parts = plan.overlays.iter().map(|overlay| part_path(&overlay.target));
+    let private = |path: &CStr| flags_of(path).is_ok_and(|stat| stat.kind == OVERLAY);
+    seen.set(Control::PrivateRoot, parts.clone().all(private));
+    let strict = [c"/workspace", c"/tmp", c"/dev/shm", c"/proc"];
+    let flags_hold = parts.chain(strict).all(|path| mount_flags(path, NOSUID | NODEV));
+    seen.set(Control::MountFlags, flags_hold && mount_flags(c"/dev", NOSUID));
+    if let Ok(files) = flags_of(c"/workspace") {
+        let bytes = files.blocks.saturating_mul(files.block_bytes as u64);
+        seen.set(Control::DiskLimit, bytes > 0 && bytes <= plan.files_bytes.next_multiple_of(4096));
+        seen.set(Control::InodeLimit, files.inodes > 0 && files.inodes <= plan.files_inodes);
+    }
+}
+
+/// The path that a target below `/new` has after the pivot.
+fn part_path(target: &CStr) -> &CStr {
+    let bytes = target.to_bytes_with_nul();
+    match CStr::from_bytes_with_nul(&bytes[b"/new".len()..]) {
+        Ok(path) if !path.is_empty() => path,
+        _ => c"/",
+    }
+}
+
+fn proc(seen: &mut ControlSet) {
+    let device = |path: &CStr| sys::stat_at(sys::CWD, path, 0).map(|stat| stat.st_dev);
+    let own = device(c"/proc");
+    let masked = |path: &CStr| match device(path) {
+        Ok(dev) => Ok(dev) != own,
+        Err(Errno(errno)) => errno == libc::ENOENT,
+    };
+    let covered = [c"/proc/sys", c"/proc/kallsyms", c"/proc/keys", c"/proc/kcore", c"/proc/cmdline"];
+    seen.set(Control::ProcMasked, covered.into_iter().all(masked));
+    seen.set(Control::ProcReadOnly, mount_flags(c"/proc", RDONLY));
+}
+
+/// The usual five are there, and the host's own are not.
+fn dev_is_minimal() -> bool {
+    let null = sys::stat_at(sys::CWD, c"/dev/null", 0);
+    let is_null = null.is_ok_and(|stat| stat.st_rdev == libc::makedev(1, 3));
+    let gone = |path: &CStr| sys::stat_at(sys::CWD, path, 0).err() == Some(Errno(libc::ENOENT));
+    is_null && [c"/dev/kmsg", c"/dev/mem", c"/dev/ptmx0", c"/dev/fuse", c"/dev/vda"].into_iter().all(gone)
+}
+
+fn death_signal() -> Option<i32> {
+    let mut signal: libc::c_int = 0;
+    sys::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal as usize, 0).ok()?;
+    Some(signal)
+}
+
+/// How many addresses the network namespace has; 1 is loopback's.
+fn addresses() -> Option<usize> {
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+    sys::interface_count(socket.as_raw_fd()).ok()
+}
+
+/// Whether the filter in force answers for a system call, rather than the kernel: only it says ENOSYS.
+fn filtered(number: libc::c_long) -> bool {
+    sys::raw_without_arguments(number) == Err(Errno(libc::ENOSYS))
+}
+
+/// What holds for one process, looked at by itself just before it executes its program.
+pub(super) fn payload(plan: &InitPlan<'_>, landlock: Option<RawFd>, seen: &mut ControlSet) {
+    let host = plan.launcher_namespaces;
+    seen.set(Control::CgroupNamespace, namespace(c"/proc/thread-self/ns/cgroup", host.cgroup));
+    seen.set(Control::Groups, sys::group_count() == Ok(0));
+    seen.set(Control::Capabilities, caps::any() == Ok(0) && caps::bounding_empty(plan.last_capability));
+    seen.set(Control::Securebits, sys::prctl(libc::PR_GET_SECUREBITS, 0, 0) == Ok(caps::LOCKED_SECUREBITS));
+    seen.set(Control::NoNewPrivs, sys::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0) == Ok(1));
+    seen.set(Control::OwnSession, sys::getsid() == sys::getpid());
+    let hidden = sys::stat_at(sys::CWD, c"/proc/1", 0).err() == Some(Errno(libc::ENOENT));
+    seen.set(Control::ProcHidden, hidden);
+    let uid = sys::geteuid();
+    seen.set(Control::SeparateInitUid, uid == plan.payload_id && uid != plan.init_id);
+    let nofile = sys::getrlimit(libc::RLIMIT_NOFILE as i32);
+    seen.set(Control::Rlimits, nofile.is_ok_and(|(soft, _)| soft <= super::lockdown::NOFILE));
+    seen.set(Control::CoreDumpsOff, sys::getrlimit(libc::RLIMIT_CORE as i32).is_ok_and(|(_, hard)| hard <= 1));
+    if landlock.is_some() {
+        let canary = sys::open(sys::CWD, c"/run/.landlock", libc::O_WRONLY, 0);
+        seen.set(Control::Landlock, canary.err() == Some(Errno(libc::EACCES)));
+    }
+}
+
+/// After the descriptors are closed and the filter is in: the last look.
+pub(super) fn payload_last(seen: &mut ControlSet) {
+    seen.set(Control::ClosedFds, !(3..32).any(sys::is_open));
+    seen.set(Control::Seccomp, filtered(libc::SYS_clone3));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_to_host_root_is_seen() {
+        assert!(maps_away_from_root(b"         0 1879048192      65536\n"));
+        assert!(!maps_away_from_root(b"         0          0 4294967295\n"));
+        assert!(!maps_away_from_root(b"0 100000 1000\n1000 0 1\n"));
+        assert!(!maps_away_from_root(b""));
+    }
+
+    #[test]
+    fn targets_lose_their_staging_prefix() {
+        assert_eq!(part_path(c"/new"), c"/");
+        assert_eq!(part_path(c"/new/usr"), c"/usr");
+    }
+}

@@ -1,0 +1,216 @@
+//! Making one sandbox: everything that needs the host's privileges, and everything that allocates.
+
+use super::messages::CreateRequest;
+use super::{Launcher, LauncherEvent, Live, reply};
+use crate::cgroup::{CgroupLimits, Entry};
+use crate::init::{self, CgroupEntry, InitPlan, Overlay};
+use crate::slots::{IDS_PER_SLOT, Slot};
+use crate::stage::Stage;
+use crate::sys::{self, Errno};
+use crate::{ControlSet, clone, seccomp};
+use cofferdam_core::Control;
+use std::ffi::CString;
+use std::fmt::Write;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+type Failed = (Stage, Errno);
+
+fn c_string(text: impl Into<Vec<u8>>) -> Result<CString, Failed> {
+    CString::new(text).map_err(|_| (Stage::Clone, Errno(libc::EINVAL)))
+}
+
+/// The ids of a sandbox inside.
+const INIT_ID: u32 = 0;
+const PAYLOAD_ID: u32 = 1000;
+
+impl Launcher {
+    pub(super) fn create(&mut self, request: &CreateRequest, control: OwnedFd) -> Result<(), Failed> {
+        let mut request = request.clone();
+        if !cfg!(feature = "leave-out") {
+            request.leave_out = ControlSet::EMPTY;
+            request.fail_at = None;
+        }
+        let fails_at = |stage| if request.fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
+        fails_at(Stage::Slot)?;
+        let slot = self.slots.take().map_err(|e| (Stage::Slot, e))?;
+        fails_at(Stage::Cgroup)?;
+        let name = slot.name();
+        let group = self.cgroups.create(&name, &limits(&request))?;
+        let mut proven = group.proven;
+        proven.set(Control::CleanEnvironment, self.clean_environment);
+        let made = fails_at(Stage::CgroupLimit)
+            .and_then(|()| self.clone_init(&request, &slot, &group.entry, proven, control));
+        let (pid, pidfd) = made.inspect_err(|_| {
+            let _ = self.cgroups.remove(&name);
+        })?;
+        let created = LauncherEvent::Created { sandbox: request.sandbox, slot: slot.number, controls: proven };
+        reply(self.socket, created, &[pidfd.as_raw_fd()]);
+        let live = Live { pid, pidfd, slot, is_dead: false, is_unwanted: false };
+        self.live.insert(request.sandbox, live);
+        Ok(())
+    }
+
+    fn clone_init(
+        &self,
+        request: &CreateRequest,
+        slot: &Slot,
+        entry: &Entry,
+        proven: ControlSet,
+        control: OwnedFd,
+    ) -> Result<(i32, OwnedFd), Failed> {
+        let (go, sync) = {
+            let (reader, writer) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
+            (writer, reader)
+        };
+        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), entry, proven)?;
+        let owner = if request.leave_out.has(Control::OwnHostUids) { 0 } else { slot.first_id() };
+        // The owner of the user namespace is whom the kernel charges for what is made in it.
+        sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
+        // SAFETY: the launcher has one thread, and the child only runs init, which allocates nothing.
+        let forked = unsafe { clone::fork_into(namespaces(request.leave_out), self.cgroups.init_group()) };
+        if matches!(forked, Ok(clone::Forked::Child)) {
+            init::run(&plan);
+        }
+        sys::seteuid(0).map_err(|e| (Stage::Clone, e))?;
+        let clone::Forked::Parent { pid, pidfd } = forked.map_err(|e| (Stage::Clone, e))? else {
+            return Err((Stage::Clone, Errno(libc::EINVAL)));
+        };
+        let mapped = map_ids(pid, owner, request);
+        if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop)) {
+            let _ = sys::pidfd_kill(pidfd.as_raw_fd(), libc::SIGKILL);
+            let _ = sys::wait_pid(pid);
+            return Err((Stage::IdMap, errno));
+        }
+        Ok((pid, pidfd))
+    }
+
+    fn plan(
+        &self,
+        request: &CreateRequest,
+        control: RawFd,
+        sync: RawFd,
+        entry: &Entry,
+        proven: ControlSet,
+    ) -> Result<InitPlan<'_>, Failed> {
+        let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
+        let cgroup = cgroup_entry(entry);
+        let has_user_namespace = !request.leave_out.has(Control::UserNamespace);
+        Ok(InitPlan {
+            control,
+            sync,
+            cgroup,
+            keep: keep(&[&[0, 1, 2, control, sync], &entry.raw()]),
+            hostname: c_string(request.hostname.as_str())?,
+            image_folder: c_string(format!("/i{}", request.image))?,
+            overlays: overlays(names, request.writable_root)?,
+            files_options: c_string(files_options(request))?,
+            files_bytes: request.files_bytes,
+            files_inodes: request.files_inodes,
+            writable_root: request.writable_root,
+            terminal: request.terminal,
+            proc_masks: &self.proc_masks,
+            landlock_abi: self.landlock_abi,
+            last_capability: self.last_capability,
+            launcher_namespaces: self.namespaces,
+            launcher_keyring: self.keyring,
+            init_filter: seccomp::init(),
+            payload_filter: seccomp::payload(),
+            init_id: if has_user_namespace { INIT_ID } else { 0 },
+            payload_id: PAYLOAD_ID,
+            required: request.required,
+            proven,
+            leave_out: request.leave_out,
+            fail_at: request.fail_at,
+        })
+    }
+}
+
+fn limits(request: &CreateRequest) -> CgroupLimits {
+    CgroupLimits {
+        memory_bytes: request.memory_bytes,
+        pids: request.pids,
+        cpu_millis: request.cpu_millis,
+        oom_group: request.oom_group,
+        leave_out: request.leave_out,
+    }
+}
+
+fn namespaces(leave_out: ControlSet) -> u64 {
+    let each = [
+        (Control::UserNamespace, libc::CLONE_NEWUSER),
+        (Control::PidNamespace, libc::CLONE_NEWPID),
+        (Control::MountNamespace, libc::CLONE_NEWNS),
+        (Control::NetNamespace, libc::CLONE_NEWNET),
+        (Control::IpcNamespace, libc::CLONE_NEWIPC),
+        (Control::UtsNamespace, libc::CLONE_NEWUTS),
+    ];
+    let wanted = each.iter().filter(|(control, _)| !leave_out.has(*control));
+    wanted.fold(0, |flags, (_, flag)| flags | *flag as u64)
+}
+
+fn map_ids(pid: i32, first: u32, request: &CreateRequest) -> sys::Result<()> {
+    if request.leave_out.has(Control::UserNamespace) {
+        return Ok(());
+    }
+    let map = format!("0 {first} {IDS_PER_SLOT}\n");
+    for file in ["uid_map", "gid_map"] {
+        let path = CString::new(format!("/proc/{pid}/{file}")).map_err(|_| Errno(libc::EINVAL))?;
+        sys::write_file(sys::CWD, &path, map.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn cgroup_entry(entry: &Entry) -> CgroupEntry {
+    match entry {
+        Entry::Tasks(tasks) => {
+            let mut fds = [-1; 8];
+            for (slot, fd) in fds.iter_mut().zip(tasks) {
+                *slot = fd.as_raw_fd();
+            }
+            CgroupEntry::Tasks { fds, count: tasks.len().min(fds.len()) }
+        }
+        Entry::Folder(fd) => CgroupEntry::Folder(fd.as_raw_fd()),
+        Entry::Nowhere => CgroupEntry::Nowhere,
+    }
+}
+
+/// The descriptors that init keeps, sorted; unused places come first as -1.
+fn keep(parts: &[&[RawFd]]) -> [RawFd; 16] {
+    let mut keep = [-1; 16];
+    for (slot, fd) in keep.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
+        *slot = *fd;
+    }
+    keep.sort_unstable();
+    keep
+}
+
+fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
+    let mut overlays = Vec::with_capacity(names.len());
+    let upper = |part: &str| {
+        if is_writable { format!(",upperdir=/files/root/{part}/upper,workdir=/files/root/{part}/work,userxattr") } else { String::new() }
+    };
+    overlays.push(Overlay {
+        target: c_string("/new")?,
+        options: c_string(format!("lowerdir=base:image{}", upper("base")))?,
+        plain: c_string("image")?,
+    });
+    for name in names.iter().filter(|name| *name != "base" && *name != "image") {
+        overlays.push(Overlay {
+            target: c_string(format!("/new/{name}"))?,
+            options: c_string(format!("lowerdir={name}:empty{}", upper(name)))?,
+            plain: c_string(name.as_str())?,
+        });
+    }
+    Ok(overlays)
+}
+
+fn files_options(request: &CreateRequest) -> String {
+    let mut options = String::from("mode=0755");
+    if !request.leave_out.has(Control::DiskLimit) {
+        let _ = write!(options, ",size={}", request.files_bytes);
+    }
+    if !request.leave_out.has(Control::InodeLimit) {
+        let _ = write!(options, ",nr_inodes={}", request.files_inodes);
+    }
+    options
+}

@@ -1,0 +1,225 @@
+//! What the host and the launcher say to each other.
+
+use crate::ControlSet;
+use crate::stage::Stage;
+use crate::sys::Result;
+use crate::wire::{Decoder, Encoder, MALFORMED};
+
+/// One sandbox to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateRequest {
+    /// The host's name for it in later messages.
+    pub sandbox: u32,
+    pub image: u32,
+    pub memory_bytes: u64,
+    pub pids: u32,
+    pub cpu_millis: u32,
+    pub oom_group: bool,
+    pub files_bytes: u64,
+    pub files_inodes: u64,
+    pub writable_root: bool,
+    pub terminal: bool,
+    pub required: ControlSet,
+    pub leave_out: ControlSet,
+    pub fail_at: Option<Stage>,
+    pub hostname: String,
+}
+
+/// What the host asks of the launcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LauncherRequest {
+    /// Comes with a detached mount for each name: `base` and `image` make the root, any other is a part of it.
+    AddImage { image: u32, names: Vec<String> },
+    /// Comes with init's end of the control socket.
+    Create(CreateRequest),
+    Destroy { sandbox: u32 },
+}
+
+/// What the launcher answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LauncherEvent {
+    /// Comes with a pidfd of init.
+    Created { sandbox: u32, slot: u32, controls: ControlSet },
+    NotCreated { sandbox: u32, stage: Stage, errno: i32 },
+    /// Everything of it is gone; an error number where something stayed.
+    Destroyed { sandbox: u32, errno: i32 },
+    /// The launcher could not set itself up; it ends.
+    Unusable { stage: Stage, errno: i32 },
+}
+
+const ADD_IMAGE: u32 = 1;
+const CREATE: u32 = 2;
+const DESTROY: u32 = 3;
+const CREATED: u32 = 101;
+const NOT_CREATED: u32 = 102;
+const DESTROYED: u32 = 103;
+const UNUSABLE: u32 = 104;
+
+/// Stands for "no stage".
+const NO_STAGE: u32 = u32::MAX;
+
+/// The largest message in either direction.
+pub const LAUNCHER_MESSAGE_BYTES: usize = 1024;
+
+impl LauncherRequest {
+    pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8]> {
+        let mut e = Encoder::new(buffer);
+        match self {
+            Self::AddImage { image, names } => {
+                e.u32(ADD_IMAGE).u32(*image).u32(names.len() as u32);
+                for name in names {
+                    e.text(name.as_bytes());
+                }
+            }
+            Self::Create(create) => create.encode(&mut e),
+            Self::Destroy { sandbox } => {
+                e.u32(DESTROY).u32(*sandbox);
+            }
+        }
+        e.finish()
+    }
+
+    pub fn decode(message: &[u8]) -> Result<Self> {
+        let mut d = Decoder::new(message);
+        let request = match d.u32()? {
+            ADD_IMAGE => {
+                let (image, count) = (d.u32()?, d.u32()?);
+                let names = (0..count.min(16)).map(|_| text(&mut d)).collect::<Result<_>>()?;
+                Self::AddImage { image, names }
+            }
+            CREATE => Self::Create(CreateRequest::decode(&mut d)?),
+            DESTROY => Self::Destroy { sandbox: d.u32()? },
+            _ => return Err(MALFORMED),
+        };
+        d.end().map(|()| request)
+    }
+}
+
+fn text(d: &mut Decoder<'_>) -> Result<String> {
+    d.text()?.to_str().map(str::to_owned).map_err(|_| MALFORMED)
+}
+
+impl CreateRequest {
+    fn encode(&self, e: &mut Encoder<'_>) {
+        let Self {
+            sandbox,
+            image,
+            memory_bytes,
+            pids,
+            cpu_millis,
+            oom_group,
+            files_bytes,
+            files_inodes,
+            writable_root,
+            terminal,
+            required,
+            leave_out,
+            fail_at,
+            hostname,
+        } = self;
+        e.u32(CREATE).u32(*sandbox).u32(*image).u64(*memory_bytes).u32(*pids).u32(*cpu_millis);
+        e.u32((*oom_group).into()).u64(*files_bytes).u64(*files_inodes);
+        e.u32((*writable_root).into()).u32((*terminal).into()).u64(required.0).u64(leave_out.0);
+        e.u32(fail_at.map_or(NO_STAGE, |stage| stage as u32)).text(hostname.as_bytes());
+    }
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        Ok(Self {
+            sandbox: d.u32()?,
+            image: d.u32()?,
+            memory_bytes: d.u64()?,
+            pids: d.u32()?,
+            cpu_millis: d.u32()?,
+            oom_group: d.u32()? != 0,
+            files_bytes: d.u64()?,
+            files_inodes: d.u64()?,
+            writable_root: d.u32()? != 0,
+            terminal: d.u32()? != 0,
+            required: ControlSet(d.u64()?),
+            leave_out: ControlSet(d.u64()?),
+            fail_at: Stage::from_number(d.u32()?),
+            hostname: text(d)?,
+        })
+    }
+}
+
+impl LauncherEvent {
+    pub fn encode(self, buffer: &mut [u8]) -> Result<&[u8]> {
+        let mut e = Encoder::new(buffer);
+        match self {
+            Self::Created { sandbox, slot, controls } => {
+                e.u32(CREATED).u32(sandbox).u32(slot).u64(controls.0);
+            }
+            Self::NotCreated { sandbox, stage, errno } => {
+                e.u32(NOT_CREATED).u32(sandbox).u32(stage as u32).i32(errno);
+            }
+            Self::Destroyed { sandbox, errno } => {
+                e.u32(DESTROYED).u32(sandbox).i32(errno);
+            }
+            Self::Unusable { stage, errno } => {
+                e.u32(UNUSABLE).u32(stage as u32).i32(errno);
+            }
+        }
+        e.finish()
+    }
+
+    pub fn decode(message: &[u8]) -> Result<Self> {
+        let mut d = Decoder::new(message);
+        let stage = |number| Stage::from_number(number).ok_or(MALFORMED);
+        let event = match d.u32()? {
+            CREATED => Self::Created { sandbox: d.u32()?, slot: d.u32()?, controls: ControlSet(d.u64()?) },
+            NOT_CREATED => Self::NotCreated { sandbox: d.u32()?, stage: stage(d.u32()?)?, errno: d.i32()? },
+            DESTROYED => Self::Destroyed { sandbox: d.u32()?, errno: d.i32()? },
+            UNUSABLE => Self::Unusable { stage: stage(d.u32()?)?, errno: d.i32()? },
+            _ => return Err(MALFORMED),
+        };
+        d.end().map(|()| event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back_whole() {
+        let create = CreateRequest {
+            sandbox: 1,
+            image: 2,
+            memory_bytes: 3 << 40,
+            pids: 4,
+            cpu_millis: 5,
+            oom_group: true,
+            files_bytes: 6,
+            files_inodes: 7,
+            writable_root: false,
+            terminal: true,
+            required: ControlSet(8),
+            leave_out: ControlSet(9),
+            fail_at: Some(Stage::Proc),
+            hostname: "sandbox".into(),
+        };
+        for request in [
+            LauncherRequest::AddImage { image: 7, names: vec!["base".into(), "usr".into()] },
+            LauncherRequest::Create(CreateRequest { fail_at: None, ..create.clone() }),
+            LauncherRequest::Create(create),
+            LauncherRequest::Destroy { sandbox: 9 },
+        ] {
+            let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+            assert_eq!(LauncherRequest::decode(request.encode(&mut buffer).unwrap()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn events_come_back_whole() {
+        for event in [
+            LauncherEvent::Created { sandbox: 1, slot: 2, controls: ControlSet(3) },
+            LauncherEvent::NotCreated { sandbox: 1, stage: Stage::Cgroup, errno: 13 },
+            LauncherEvent::Destroyed { sandbox: 1, errno: 0 },
+            LauncherEvent::Unusable { stage: Stage::Root, errno: 1 },
+        ] {
+            let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+            assert_eq!(LauncherEvent::decode(event.encode(&mut buffer).unwrap()), Ok(event));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The launcher: a process with one thread, no environment and no descriptors but its socket, that makes
+//! sandboxes on request and cleans up after them.
+//!
+//! It is forked before the host process reads its configuration or starts a thread, so it holds no secret and
+//! may clone. When its socket closes, it ends every sandbox, removes what they leave, and exits.
+
+mod create;
+mod messages;
+mod scrub;
+mod staging;
+
+pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
+
+use crate::cgroup::{self, Cgroups};
+use crate::init::{NamespaceIds, ProcMask};
+use crate::slots::{Slot, Slots};
+use crate::stage::Stage;
+use crate::sys::{self, Errno};
+use crate::{ControlSet, caps, clone, landlock, socket};
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// How a launcher is started.
+#[derive(Debug, Clone)]
+pub struct LauncherOptions {
+    /// Where locks live.
+    pub runtime_folder: PathBuf,
+    /// For the attack suite: keep inherited descriptors and environment.
+    pub leave_out: ControlSet,
+}
+
+/// The folder for locks and generated layers: root's, or the user's own.
+pub fn default_runtime_folder() -> PathBuf {
+    if sys::geteuid() == 0 {
+        return PathBuf::from("/run/cofferdam");
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) => Path::new(&folder).join("cofferdam"),
+        None => PathBuf::from(format!("/tmp/cofferdam-{}", sys::geteuid())),
+    }
+}
+
+/// Forks a launcher and returns the host's end of its socket.
+///
+/// # Safety
+/// The process has one thread and holds no secret yet: the child is a copy of it.
+pub unsafe fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
+    let (host, launcher) = socket::pair()?;
+    // SAFETY: promised by the caller.
+    match unsafe { clone::fork_into(0, None) }? {
+        clone::Forked::Parent { .. } => Ok(host),
+        clone::Forked::Child => {
+            drop(host);
+            run(launcher, options)
+        }
+    }
+}
+
+/// A sandbox that the launcher looks after.
+#[derive(Debug)]
+struct Live {
+    pid: i32,
+    pidfd: OwnedFd,
+    slot: Slot,
+    is_dead: bool,
+    is_unwanted: bool,
+}
+
+struct Launcher {
+    socket: RawFd,
+    signals: RawFd,
+    slots: Slots,
+    cgroups: Cgroups,
+    images: HashMap<u32, Vec<String>>,
+    live: HashMap<u32, Live>,
+    proc_masks: Vec<ProcMask>,
+    namespaces: NamespaceIds,
+    keyring: usize,
+    landlock_abi: u32,
+    last_capability: u32,
+    clean_environment: bool,
+}
+
+/// Runs the launcher in this process, which must have one thread; never returns.
+pub fn run(socket: OwnedFd, options: &LauncherOptions) -> ! {
+    let raw = socket.as_raw_fd();
+    match Launcher::start(socket.into_raw_fd(), options) {
+        Ok(mut launcher) => launcher.serve(),
+        Err((stage, errno)) => {
+            reply(raw, LauncherEvent::Unusable { stage, errno: errno.0 }, &[]);
+            sys::exit(1)
+        }
+    }
+}
+
+fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
+    let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+    if let Ok(message) = event.encode(&mut buffer) {
+        // An error means that the host is gone, which the next read shows as well.
+        let _ = socket::send(socket, message, fds);
+    }
+}
+
+impl Launcher {
+    fn start(socket: RawFd, options: &LauncherOptions) -> Result<Self, (Stage, Errno)> {
+        let at = |stage| move |errno| (stage, errno);
+        sys::reset_signals();
+        // Ctrl-C on the host's terminal must not end it before it has cleaned up.
+        let _ = sys::setsid();
+        let leave_out = if cfg!(feature = "leave-out") { options.leave_out } else { ControlSet::EMPTY };
+        let clean_environment = scrub::environment(leave_out);
+        scrub::descriptors(socket, leave_out).map_err(at(Stage::Fds))?;
+        let io = |e: std::io::Error| Errno(e.raw_os_error().unwrap_or(libc::EIO));
+        let slots = Slots::open(&options.runtime_folder.join("slots")).map_err(|e| (Stage::Slot, io(e)))?;
+        let cgroups = Cgroups::open(&cgroup::detect());
+        let keyring = sys::session_keyring().unwrap_or(0);
+        let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
+        bits.map_err(at(Stage::Identity))?;
+        staging::enter().map_err(at(Stage::Propagation))?;
+        let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
+        Ok(Self {
+            socket,
+            signals,
+            slots,
+            cgroups,
+            images: HashMap::new(),
+            live: HashMap::new(),
+            proc_masks: staging::proc_masks(),
+            namespaces: staging::own_namespaces(),
+            keyring,
+            landlock_abi: landlock::abi(),
+            last_capability: caps::last(),
+            clean_environment,
+        })
+    }
+
+    fn serve(&mut self) -> ! {
+        let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+        loop {
+            let mut fds = [watch(self.socket), watch(self.signals)];
+            if sys::poll(&mut fds, -1).is_err() {
+                continue;
+            }
+            if fds[1].revents != 0 {
+                self.reap();
+            }
+            if fds[0].revents != 0 {
+                match socket::receive(self.socket, &mut buffer) {
+                    Ok((0, _)) => self.shut_down(),
+                    Ok((n, fds)) => self.handle(&buffer[..n], fds),
+                    Err(Errno(libc::EINTR | libc::EAGAIN)) => {}
+                    Err(_) => self.shut_down(),
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, message: &[u8], mut fds: socket::Fds) {
+        match LauncherRequest::decode(message) {
+            Ok(LauncherRequest::AddImage { image, names }) => {
+                let layers: Option<Vec<_>> =
+                    names.iter().enumerate().map(|(i, name)| Some((name.clone(), fds.take(i)?))).collect();
+                let added = layers.ok_or(Errno(libc::EBADMSG)).and_then(|layers| staging::add_image(image, &layers));
+                // A failure shows when the image is used: creating a sandbox of it then fails.
+                if added.is_ok() {
+                    self.images.insert(image, names);
+                }
+            }
+            Ok(LauncherRequest::Create(request)) => {
+                let created = fds.take(0).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
+                let created = created.and_then(|control| self.create(&request, control));
+                if let Err((stage, errno)) = created {
+                    let sandbox = request.sandbox;
+                    reply(self.socket, LauncherEvent::NotCreated { sandbox, stage, errno: errno.0 }, &[]);
+                }
+            }
+            Ok(LauncherRequest::Destroy { sandbox }) => self.destroy(sandbox),
+            // Only a host of another version could send it; it must not go on.
+            Err(_) => self.shut_down(),
+        }
+    }
+
+    /// Kills a sandbox's init, and with it everything in its pid namespace; the rest happens when it is reaped.
+    fn destroy(&mut self, sandbox: u32) {
+        let Some(live) = self.live.get_mut(&sandbox) else {
+            reply(self.socket, LauncherEvent::Destroyed { sandbox, errno: 0 }, &[]);
+            return;
+        };
+        live.is_unwanted = true;
+        if live.is_dead {
+            self.bury(sandbox);
+        } else {
+            let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
+        }
+    }
+
+    fn reap(&mut self) {
+        let mut drained = [0u8; 512];
+        let _ = sys::read(self.signals, &mut drained);
+        while let Ok(Some((pid, _))) = sys::wait_any(false) {
+            self.mark_dead(pid);
+        }
+    }
+
+    fn mark_dead(&mut self, pid: i32) {
+        let found = self.live.iter_mut().find(|(_, live)| live.pid == pid && !live.is_dead);
+        let Some((sandbox, live)) = found else { return };
+        live.is_dead = true;
+        // Until the host asks for its end, its cgroup stays, for what it can tell.
+        if live.is_unwanted {
+            let sandbox = *sandbox;
+            self.bury(sandbox);
+        }
+    }
+
+    fn bury(&mut self, sandbox: u32) {
+        let Some(live) = self.live.remove(&sandbox) else { return };
+        let removed = self.remove_cgroup(&live.slot.name());
+        let errno = removed.err().map_or(0, |errno| errno.0);
+        reply(self.socket, LauncherEvent::Destroyed { sandbox, errno }, &[]);
+    }
+
+    /// The kernel may still count a task for a moment after it is gone.
+    fn remove_cgroup(&self, name: &str) -> sys::Result<()> {
+        for _ in 0..100 {
+            match self.cgroups.remove(name) {
+                Err(Errno(libc::EBUSY)) => drop(sys::poll(&mut [], 10)),
+                other => return other,
+            }
+        }
+        Err(Errno(libc::EBUSY))
+    }
+
+    /// The host is gone, or done: ends everything, removes it, and exits.
+    fn shut_down(&mut self) -> ! {
+        for live in self.live.values_mut() {
+            live.is_unwanted = true;
+            let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
+        }
+        while self.live.values().any(|live| !live.is_dead) {
+            match sys::wait_any(true) {
+                Ok(Some((pid, _))) => self.mark_dead(pid),
+                Ok(None) | Err(Errno(libc::EINTR)) => {}
+                Err(_) => break,
+            }
+        }
+        let rest: Vec<u32> = self.live.keys().copied().collect();
+        for sandbox in rest {
+            self.bury(sandbox);
+        }
+        sys::exit(0)
+    }
+}
+
+/// Runs the launcher on the socket that this process was started with as its stdin; never returns.
+///
+/// For a host that cannot fork because it has threads: it executes a program that calls this first of all.
+pub fn run_on_stdin(options: &LauncherOptions) -> ! {
+    match sys::dup_above(0, 3) {
+        // SAFETY: the number is new and nobody else's.
+        Ok(fd) => run(unsafe { OwnedFd::from_raw_fd(fd) }, options),
+        Err(_) => sys::exit(1),
+    }
+}

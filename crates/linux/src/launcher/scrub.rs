@@ -1,0 +1,64 @@
+//! Forgetting the host: its environment, its command line, its descriptors.
+
+use crate::ControlSet;
+use crate::sys;
+use cofferdam_core::Control;
+use std::ffi::{CStr, c_char};
+use std::os::fd::RawFd;
+
+unsafe extern "C" {
+    /// glibc's pointer to the first argument, where the kernel put it.
+    static program_invocation_name: *const c_char;
+    static mut environ: *const *const c_char;
+}
+
+/// Overwrites the arguments and variables that the kernel put on the stack, and says whether they are gone.
+pub(super) fn environment(leave_out: ControlSet) -> bool {
+    if !leave_out.has(Control::CleanEnvironment) {
+        let arguments: usize = std::env::args_os().map(|arg| arg.len() + 1).sum();
+        // SAFETY: the process has one thread. The kernel laid the arguments out one behind the other from the
+        // first on, with as many bytes as they have; each variable is a NUL-terminated string of its own.
+        // Nothing refers to them afterwards: environ is emptied, and the launcher reads no argument.
+        unsafe {
+            wipe(program_invocation_name.cast_mut(), arguments);
+            let mut variable = environ;
+            while !variable.is_null() && !(*variable).is_null() {
+                wipe((*variable).cast_mut(), CStr::from_ptr(*variable).count_bytes());
+                variable = variable.add(1);
+            }
+            environ = std::ptr::null();
+        }
+    }
+    [c"/proc/self/environ", c"/proc/self/cmdline"].into_iter().all(is_blank)
+}
+
+/// # Safety
+/// The bytes belong to this process and nobody reads them any more.
+unsafe fn wipe(start: *mut c_char, bytes: usize) {
+    for i in 0..bytes {
+        // SAFETY: promised by the caller. Volatile, so that it is not taken for a useless store.
+        unsafe { start.add(i).write_volatile(0) };
+    }
+}
+
+fn is_blank(path: &CStr) -> bool {
+    let mut buffer = [0u8; 4096];
+    sys::read_file(sys::CWD, path, &mut buffer).is_ok_and(|text| text.iter().all(|byte| *byte == 0))
+}
+
+/// Closes everything but the socket; 0, 1 and 2 become /dev/null, so that nothing else takes their numbers.
+pub(super) fn descriptors(socket: RawFd, leave_out: ControlSet) -> sys::Result<()> {
+    use std::os::fd::AsRawFd;
+    let null = sys::open(sys::CWD, c"/dev/null", libc::O_RDWR, 0)?;
+    for target in 0..3 {
+        sys::dup_to(null.as_raw_fd(), target, 0)?;
+    }
+    drop(null);
+    if leave_out.has(Control::ClosedFds) {
+        return Ok(());
+    }
+    if socket > 3 {
+        sys::close_range(3, socket as u32 - 1)?;
+    }
+    sys::close_range(socket as u32 + 1, u32::MAX)
+}

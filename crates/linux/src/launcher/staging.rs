@@ -1,0 +1,159 @@
+//! The launcher's own mount namespace: nothing of the host's, only what sandboxes are built from.
+//!
+//! Every sandbox starts as a copy of this namespace, so it never sees the host's filesystem, not even before
+//! its own root is in place, and the copy costs the same on a machine with hundreds of mounts.
+
+use crate::init::{NamespaceIds, ProcMask};
+use crate::sys::{self, Errno, Result};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// What tells about the host, or about other sandboxes, more than about the process that reads it.
+const PROC_MASKS: [&str; 40] = [
+    "acpi",
+    "asound",
+    "buddyinfo",
+    "bus",
+    "cmdline",
+    "config.gz",
+    "consoles",
+    "diskstats",
+    "driver",
+    "fs",
+    "interrupts",
+    "iomem",
+    "ioports",
+    "irq",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "locks",
+    "modules",
+    "mtrr",
+    "pagetypeinfo",
+    "partitions",
+    "sched_debug",
+    "schedstat",
+    "scsi",
+    "slabinfo",
+    "softirqs",
+    "sys",
+    "sysrq-trigger",
+    "timer_list",
+    "timer_stats",
+    "tty",
+    "vmallocinfo",
+    "zoneinfo",
+];
+
+/// Device nodes that every program may expect, by major and minor number.
+const DEVICES: [(&CStr, u32, u32); 6] = [
+    (c"dev/null", 1, 3),
+    (c"dev/zero", 1, 5),
+    (c"dev/full", 1, 7),
+    (c"dev/random", 1, 8),
+    (c"dev/urandom", 1, 9),
+    (c"dev/tty", 5, 0),
+];
+
+const LINKS: [(&CStr, &CStr); 5] = [
+    (c"/proc/self/fd", c"dev/fd"),
+    (c"/proc/self/fd/0", c"dev/stdin"),
+    (c"/proc/self/fd/1", c"dev/stdout"),
+    (c"/proc/self/fd/2", c"dev/stderr"),
+    (c"pts/ptmx", c"dev/ptmx"),
+];
+
+/// Leaves the host's mounts behind.
+pub(super) fn enter() -> Result<()> {
+    let host_dev = if cfg!(feature = "leave-out") { sys::clone_mount(sys::CWD, c"/dev").ok() } else { None };
+    sys::unshare(libc::CLONE_NEWNS)?;
+    sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    sys::mount(Some(c"stage"), c"/tmp", Some(c"tmpfs"), flags, Some(c"size=4m,mode=0755"))?;
+    sys::chdir(c"/tmp")?;
+    for folder in [c"new", c"files", c"dev", c"proc", c"mask-folder", c"host-dev"] {
+        sys::mkdir(sys::CWD, folder, 0o755)?;
+    }
+    drop(sys::open(sys::CWD, c"mask-file", libc::O_CREAT | libc::O_WRONLY, 0o444)?);
+    make_dev()?;
+    if let Some(dev) = host_dev {
+        sys::attach_mount(dev.as_raw_fd(), c"host-dev")?;
+    }
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    sys::mount(Some(c"proc"), c"proc", Some(c"proc"), flags, None)?;
+    sys::pivot_root(c".", c".")?;
+    sys::umount(c".", libc::MNT_DETACH)?;
+    sys::chdir(c"/")
+}
+
+/// A filesystem of its own, because device nodes must work there and nowhere else.
+fn make_dev() -> Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    sys::mount(Some(c"dev"), c"dev", Some(c"tmpfs"), flags, Some(c"size=64k,mode=0755"))?;
+    for (path, major, minor) in DEVICES {
+        sys::mknod(path, libc::S_IFCHR | 0o666, libc::makedev(major, minor))?;
+    }
+    for (target, path) in LINKS {
+        sys::symlink(target, path)?;
+    }
+    for folder in [c"dev/pts", c"dev/shm"] {
+        sys::mkdir(sys::CWD, folder, 0o755)?;
+    }
+    // Read-only from here on; every bind of it inherits that.
+    let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NOEXEC;
+    sys::mount(None, c"dev", None, flags, None)
+}
+
+/// Attaches an image's layers below `/iN`.
+pub(super) fn add_image(image: u32, layers: &[(String, OwnedFd)]) -> Result<()> {
+    let c = |text: String| CString::new(text).map_err(|_| Errno(libc::EINVAL));
+    sys::mkdir(sys::CWD, &c(format!("/i{image}"))?, 0o755)?;
+    sys::mkdir(sys::CWD, &c(format!("/i{image}/empty"))?, 0o755)?;
+    for (name, mount) in layers {
+        if name.is_empty() || name.contains('/') || name.starts_with('.') {
+            return Err(Errno(libc::EINVAL));
+        }
+        let target = c(format!("/i{image}/{name}"))?;
+        sys::mkdir(sys::CWD, &target, 0o755)?;
+        let set = sys::MOUNT_ATTR_RDONLY | sys::MOUNT_ATTR_NOSUID | sys::MOUNT_ATTR_NODEV;
+        sys::mount_setattr(mount.as_raw_fd(), set, -1)?;
+        sys::attach_mount(mount.as_raw_fd(), &target)?;
+    }
+    Ok(())
+}
+
+/// Those of the masks that this kernel has.
+pub(super) fn proc_masks() -> Vec<ProcMask> {
+    let mut masks = Vec::with_capacity(PROC_MASKS.len());
+    for name in PROC_MASKS {
+        let (Ok(here), Ok(target)) = (CString::new(format!("/proc/{name}")), CString::new(format!("/new/proc/{name}")))
+        else {
+            continue;
+        };
+        if let Ok(stat) = sys::stat_at(sys::CWD, &here, libc::AT_SYMLINK_NOFOLLOW) {
+            masks.push(ProcMask { target, is_folder: stat.st_mode & libc::S_IFMT == libc::S_IFDIR });
+        }
+    }
+    masks
+}
+
+/// The namespaces of this process.
+pub(super) fn own_namespaces() -> NamespaceIds {
+    let id = |path: &CStr| sys::stat_at(sys::CWD, path, 0).map_or(0, |stat| stat.st_ino);
+    NamespaceIds {
+        user: id(c"/proc/self/ns/user"),
+        pid: id(c"/proc/self/ns/pid"),
+        mount: id(c"/proc/self/ns/mnt"),
+        net: id(c"/proc/self/ns/net"),
+        ipc: id(c"/proc/self/ns/ipc"),
+        uts: id(c"/proc/self/ns/uts"),
+        cgroup: id(c"/proc/self/ns/cgroup"),
+    }
+}

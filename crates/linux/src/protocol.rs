@@ -1,0 +1,271 @@
+//! What the host and a sandbox's init say to each other. Init reads with fixed buffers and no allocation; the
+//! host takes nothing that init says on trust beyond what the kernel would let it do anyway.
+
+use crate::ControlSet;
+use crate::stage::Stage;
+use crate::sys::Result;
+use crate::wire::{Decoder, Encoder, MALFORMED};
+use std::ffi::CStr;
+
+/// The most arguments and variables that one process gets, together.
+pub const MAX_STRINGS: usize = 4096;
+
+/// What the host asks of init.
+#[derive(Debug)]
+pub enum Request<'m> {
+    /// Comes with stdin, stdout and stderr, or with nothing for a terminal.
+    Start(StartRequest<'m>),
+    Signal { process: u32, signal: i32 },
+    /// A stream socket of the sandbox's network namespace.
+    Socket { request: u32, family: i32 },
+    /// Opens a path inside as the sandbox user; no link is followed on the way.
+    Open { request: u32, flags: i32, mode: u32, make_parents: bool, path: &'m CStr },
+    MakeFolder { request: u32, path: &'m CStr },
+    Stop,
+}
+
+/// A process to start.
+#[derive(Debug)]
+pub struct StartRequest<'m> {
+    pub process: u32,
+    pub terminal: Option<(u16, u16)>,
+    pub make_cwd: bool,
+    pub cwd: &'m CStr,
+    pub argc: u32,
+    pub envc: u32,
+    /// `argc` arguments, then `envc` variables.
+    pub strings: Strings<'m>,
+}
+
+/// The strings of a start request, read one by one where they lie.
+#[derive(Debug)]
+pub struct Strings<'m>(Decoder<'m>);
+
+impl<'m> Strings<'m> {
+    pub fn next_text(&mut self) -> Result<&'m CStr> {
+        self.0.text()
+    }
+
+    pub fn end(self) -> Result<()> {
+        self.0.end()
+    }
+}
+
+const START: u32 = 1;
+const SIGNAL: u32 = 2;
+const SOCKET: u32 = 3;
+const OPEN: u32 = 4;
+const MAKE_FOLDER: u32 = 5;
+const STOP: u32 = 6;
+
+impl<'m> Request<'m> {
+    pub fn decode(message: &'m [u8]) -> Result<Self> {
+        let mut d = Decoder::new(message);
+        let request = match d.u32()? {
+            START => return decode_start(d).map(Self::Start),
+            SIGNAL => Self::Signal { process: d.u32()?, signal: d.i32()? },
+            SOCKET => Self::Socket { request: d.u32()?, family: d.i32()? },
+            OPEN => Self::Open {
+                request: d.u32()?,
+                flags: d.i32()?,
+                mode: d.u32()?,
+                make_parents: d.u32()? != 0,
+                path: d.text()?,
+            },
+            MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
+            STOP => Self::Stop,
+            _ => return Err(MALFORMED),
+        };
+        d.end().map(|()| request)
+    }
+}
+
+fn decode_start(mut d: Decoder<'_>) -> Result<StartRequest<'_>> {
+    let process = d.u32()?;
+    let is_terminal = d.u32()? != 0;
+    let (rows, columns) = (d.u32()? as u16, d.u32()? as u16);
+    let make_cwd = d.u32()? != 0;
+    let cwd = d.text()?;
+    let (argc, envc) = (d.u32()?, d.u32()?);
+    let fits = argc.checked_add(envc).is_some_and(|sum| sum as usize <= MAX_STRINGS);
+    if argc == 0 || !fits {
+        return Err(MALFORMED);
+    }
+    let terminal = is_terminal.then_some((rows, columns));
+    Ok(StartRequest { process, terminal, make_cwd, cwd, argc, envc, strings: Strings(d) })
+}
+
+/// Encodes a start request.
+pub fn encode_start<'b>(
+    buffer: &'b mut [u8],
+    process: u32,
+    terminal: Option<(u16, u16)>,
+    make_cwd: bool,
+    cwd: &str,
+    argv: &[String],
+    env: &[(String, String)],
+) -> Result<&'b [u8]> {
+    let (rows, columns) = terminal.unwrap_or_default();
+    let mut e = Encoder::new(buffer);
+    e.u32(START).u32(process).u32(terminal.is_some().into()).u32(rows.into()).u32(columns.into());
+    e.u32(make_cwd.into()).text(cwd.as_bytes()).u32(argv.len() as u32).u32(env.len() as u32);
+    for arg in argv {
+        e.text(arg.as_bytes());
+    }
+    for (name, value) in env {
+        e.text(format!("{name}={value}").as_bytes());
+    }
+    e.finish()
+}
+
+pub fn encode_signal(buffer: &mut [u8], process: u32, signal: i32) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(SIGNAL).u32(process).i32(signal);
+    e.finish()
+}
+
+pub fn encode_socket(buffer: &mut [u8], request: u32, family: i32) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(SOCKET).u32(request).i32(family);
+    e.finish()
+}
+
+pub fn encode_open<'b>(
+    buffer: &'b mut [u8],
+    request: u32,
+    flags: i32,
+    mode: u32,
+    make_parents: bool,
+    path: &str,
+) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(OPEN).u32(request).i32(flags).u32(mode).u32(make_parents.into()).text(path.as_bytes());
+    e.finish()
+}
+
+pub fn encode_make_folder<'b>(buffer: &'b mut [u8], request: u32, path: &str) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(MAKE_FOLDER).u32(request).text(path.as_bytes());
+    e.finish()
+}
+
+/// What init tells the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The sandbox stands, with these controls proven.
+    Ready { controls: ControlSet },
+    /// It could not be made; init ends.
+    Failed { stage: Stage, errno: i32, missing: ControlSet },
+    /// The process runs; a terminal's master comes along.
+    Started { process: u32, controls: ControlSet },
+    /// It could not be started.
+    NotStarted { process: u32, stage: Stage, errno: i32, missing: ControlSet },
+    /// The wait status, as the kernel gave it.
+    Exited { process: u32, status: i32 },
+    /// The answer to a request, with a descriptor where the error number is 0.
+    Reply { request: u32, errno: i32 },
+}
+
+const READY: u32 = 101;
+const FAILED: u32 = 102;
+const STARTED: u32 = 103;
+const NOT_STARTED: u32 = 104;
+const EXITED: u32 = 105;
+const REPLY: u32 = 106;
+
+/// The largest event.
+pub const EVENT_BYTES: usize = 64;
+
+impl Event {
+    pub fn encode(self, buffer: &mut [u8; EVENT_BYTES]) -> Result<&[u8]> {
+        let mut e = Encoder::new(buffer);
+        match self {
+            Self::Ready { controls } => e.u32(READY).u64(controls.0),
+            Self::Failed { stage, errno, missing } => e.u32(FAILED).u32(stage as u32).i32(errno).u64(missing.0),
+            Self::Started { process, controls } => e.u32(STARTED).u32(process).u64(controls.0),
+            Self::NotStarted { process, stage, errno, missing } => {
+                e.u32(NOT_STARTED).u32(process).u32(stage as u32).i32(errno).u64(missing.0)
+            }
+            Self::Exited { process, status } => e.u32(EXITED).u32(process).i32(status),
+            Self::Reply { request, errno } => e.u32(REPLY).u32(request).i32(errno),
+        };
+        e.finish()
+    }
+
+    pub fn decode(message: &[u8]) -> Result<Self> {
+        let mut d = Decoder::new(message);
+        let stage = |number| Stage::from_number(number).ok_or(MALFORMED);
+        let event = match d.u32()? {
+            READY => Self::Ready { controls: ControlSet(d.u64()?) },
+            FAILED => {
+                Self::Failed { stage: stage(d.u32()?)?, errno: d.i32()?, missing: ControlSet(d.u64()?) }
+            }
+            STARTED => Self::Started { process: d.u32()?, controls: ControlSet(d.u64()?) },
+            NOT_STARTED => Self::NotStarted {
+                process: d.u32()?,
+                stage: stage(d.u32()?)?,
+                errno: d.i32()?,
+                missing: ControlSet(d.u64()?),
+            },
+            EXITED => Self::Exited { process: d.u32()?, status: d.i32()? },
+            REPLY => Self::Reply { request: d.u32()?, errno: d.i32()? },
+            _ => return Err(MALFORMED),
+        };
+        d.end().map(|()| event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_start_request_comes_back_whole() {
+        let mut buffer = [0; 512];
+        let argv = ["echo".to_owned(), String::new(), "ü\n".to_owned()];
+        let env = [("A".to_owned(), "1=2".to_owned())];
+        let message = encode_start(&mut buffer, 9, Some((24, 80)), true, "/workspace", &argv, &env).unwrap();
+        let Request::Start(mut start) = Request::decode(message).unwrap() else { panic!("not a start") };
+        assert_eq!((start.process, start.terminal, start.make_cwd), (9, Some((24, 80)), true));
+        assert_eq!((start.argc, start.envc, start.cwd), (3, 1, c"/workspace"));
+        for expected in [c"echo", c"", c"\xc3\xbc\n", c"A=1=2"] {
+            assert_eq!(start.strings.next_text().unwrap(), expected);
+        }
+        start.strings.end().unwrap();
+    }
+
+    #[test]
+    fn a_process_without_arguments_is_refused() {
+        let mut buffer = [0; 128];
+        let message = encode_start(&mut buffer, 1, None, false, "/", &[], &[]).unwrap();
+        assert_eq!(Request::decode(message).unwrap_err(), MALFORMED);
+    }
+
+    #[test]
+    fn events_come_back_whole() {
+        let controls = ControlSet(0x1234_5678_9abc);
+        for event in [
+            Event::Ready { controls },
+            Event::Failed { stage: Stage::Root, errno: 13, missing: controls },
+            Event::Started { process: 3, controls },
+            Event::NotStarted { process: 4, stage: Stage::PayloadExec, errno: 2, missing: ControlSet::EMPTY },
+            Event::Exited { process: 5, status: 0x8b },
+            Event::Reply { request: 6, errno: 0 },
+        ] {
+            assert_eq!(Event::decode(event.encode(&mut [0; EVENT_BYTES]).unwrap()), Ok(event));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..96), kind in 0u32..120) {
+            let mut message = kind.to_le_bytes().to_vec();
+            message.extend(bytes);
+            let _ = Event::decode(&message);
+            if let Ok(Request::Start(mut start)) = Request::decode(&message) {
+                while start.strings.next_text().is_ok() {}
+            }
+        }
+    }
+}

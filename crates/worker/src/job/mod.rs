@@ -1,0 +1,21 @@
+//! One job: a sandbox, one process in it, its outputs, and it is gone.
+//!
+//! `spec` is what may be asked for, `prepare` turns it into a process before anything exists, `run` goes
+//! through the stages, `supervise` waits for the end or brings it about, `streams` moves the bytes, and
+//! `verdict` says from the evidence how it ended.
+
+mod cancel;
+mod error;
+mod prepare;
+mod run;
+mod spec;
+mod streams;
+mod supervise;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use cancel::{Cancellation, Canceller, cancellation};
+pub use error::JobError;
+pub use run::{run, run_in};
+pub use spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work, sandbox_spec};

@@ -1,0 +1,214 @@
+//! The stages of a job, from a spec to a result.
+
+use super::cancel::{Cancellation, Request};
+use super::error::JobError;
+use super::prepare::{PreparedJob, prepare};
+use super::spec::{ArtifactsWanted, FileIn, JobSpec, sandbox_spec};
+use super::streams::{Kept, Streams};
+use super::supervise::{Cause, Ending, follow_size, supervise};
+use super::verdict;
+use crate::artifacts::{Collected, collect};
+use crate::ids::draw_sandbox_id;
+use crate::output::LiveOutput;
+use crate::runtime::{Runtime, present_in};
+use cofferdam_backend::{Backend, BackendError, Process, ProcessSpec, Sandbox, Stats};
+use cofferdam_core::JobResult;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const SIGKILL: i32 = 9;
+
+/// Runs a job in a sandbox of its own. When it returns, that sandbox is gone; so it is when it is dropped.
+pub async fn run(
+    backend: &dyn Backend,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    let id = draw_sandbox_id().map_err(JobError::Id)?;
+    let sandbox = sandbox_spec(id, &spec);
+    let job = prepare(spec)?;
+    let sandbox = backend.create(sandbox).await.map_err(JobError::Create)?;
+    execute(&*sandbox, job, live, cancel).await
+}
+
+/// Runs a job in a sandbox that was made for it, by the same [`sandbox_spec`], and destroys that.
+pub async fn run_in(
+    sandbox: Box<dyn Sandbox>,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    let job = prepare(spec)?;
+    execute(&*sandbox, job, live, cancel).await
+}
+
+async fn execute(
+    sandbox: &dyn Sandbox,
+    mut job: PreparedJob,
+    live: &mut dyn LiveOutput,
+    mut cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    let files = std::mem::take(&mut job.files);
+    let staged = tokio::select! {
+        biased;
+        staged = stage(sandbox, files) => staged,
+        Request { by, .. } = cancel.requested() => return Ok(cancelled_early(sandbox, job, by).await),
+    };
+    let began = Instant::now();
+    let started = match staged {
+        Ok(()) => start(sandbox, job.process.clone(), job.runtime).await,
+        Err(error) => Err(error),
+    };
+    match started {
+        Ok(process) => Ok(attend(sandbox, &*process, job, began, live, cancel).await),
+        Err(error) => {
+            // What went wrong first is what the caller can act on; dropping the sandbox destroys it, too.
+            let _ = sandbox.destroy().await;
+            Err(error)
+        }
+    }
+}
+
+async fn stage(sandbox: &dyn Sandbox, files: Vec<FileIn>) -> Result<(), JobError> {
+    for FileIn { path, mode, content } in files {
+        let written = sandbox.write_file(&path, mode, content).await;
+        written.map_err(|source| JobError::FileIn { path: path.to_string(), source })?;
+    }
+    Ok(())
+}
+
+async fn start(
+    sandbox: &dyn Sandbox,
+    process: ProcessSpec,
+    runtime: Option<&'static Runtime>,
+) -> Result<Box<dyn Process>, JobError> {
+    let workdir = process.cwd.to_string();
+    match (sandbox.start(process).await, runtime) {
+        (Err(BackendError::NotFound { path }), Some(runtime)) if names(&path, runtime.program) => {
+            let present = present_in(sandbox).await;
+            Err(JobError::MissingRuntime { language: runtime.name, program: runtime.program, present })
+        }
+        (Err(error), _) if is_about(&error, &workdir) => Err(JobError::Workdir(error)),
+        (started, _) => started.map_err(JobError::Start),
+    }
+}
+
+/// Whether what could not be found or used is this path.
+fn is_about(error: &BackendError, wanted: &str) -> bool {
+    match error {
+        BackendError::NotFound { path } | BackendError::NotPermitted { path, .. } => path == wanted,
+        _ => false,
+    }
+}
+
+/// Whether a path, or a bare name, is that of a program.
+fn names(path: &str, program: &str) -> bool {
+    path.rsplit('/').next() == Some(program)
+}
+
+/// Follows a process to its end, takes what is worth keeping, and tears everything down.
+async fn attend(
+    sandbox: &dyn Sandbox,
+    process: &dyn Process,
+    mut job: PreparedJob,
+    began: Instant,
+    live: &mut dyn LiveOutput,
+    mut cancel: Cancellation,
+) -> JobResult {
+    let mut streams = Streams::take(process, job.stdin.take(), job.terminal.is_some(), began);
+    let deadline = began + job.limits.timeout;
+    let ending = {
+        let beside = async {
+            tokio::join!(streams.forward(live), follow_size(process, job.terminal.as_mut()));
+        };
+        tokio::select! {
+            biased;
+            ending = supervise(process, deadline, job.limits.grace, &mut cancel) => ending,
+            () = beside => unreachable!("bytes are forwarded for as long as they are asked for"),
+        }
+    };
+    let duration = began.elapsed();
+    if ending.status.is_none() {
+        // Its grace is over. Everything goes with the sandbox; this keeps it from filling its artifacts.
+        let _ = process.signal(SIGKILL).await;
+    }
+    let evidence = gather(sandbox, &mut job, &ending, &mut cancel).await;
+    if let Err(error) = sandbox.destroy().await {
+        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
+    }
+    // Nothing that could write is left, so the streams are at their end or about to be.
+    let kept = streams.drain(live).await;
+    conclude(sandbox, job, ending, evidence, kept, duration)
+}
+
+/// What can only be learnt while the sandbox stands.
+struct Evidence {
+    stats: Stats,
+    artifacts: Collected,
+}
+
+async fn gather(
+    sandbox: &dyn Sandbox,
+    job: &mut PreparedJob,
+    ending: &Ending,
+    cancel: &mut Cancellation,
+) -> Evidence {
+    let stats = match sandbox.stats().await {
+        Ok(stats) => stats,
+        Err(error) => {
+            job.warnings.push(format!("what the job used is not known: {error}"));
+            Stats::default()
+        }
+    };
+    let mut wanted = std::mem::replace(&mut job.artifacts, ArtifactsWanted::No);
+    if ending.forced {
+        wanted = ArtifactsWanted::No;
+    }
+    let artifacts = tokio::select! {
+        biased;
+        collected = collect(sandbox, wanted, job.limits.disk.bytes()) => collected,
+        Request { by, .. } = cancel.requested() => {
+            job.warnings.push(format!("the artifacts were not all taken: cancelled by {by}"));
+            Collected::default()
+        }
+    };
+    Evidence { stats, artifacts }
+}
+
+fn conclude(
+    sandbox: &dyn Sandbox,
+    job: PreparedJob,
+    ending: Ending,
+    evidence: Evidence,
+    kept: Kept,
+    duration: Duration,
+) -> JobResult {
+    let Evidence { stats, artifacts } = evidence;
+    let mut warnings = job.warnings;
+    warnings.extend(kept.stdin_error.map(|error| format!("the input was not all passed on: {error}")));
+    warnings.extend(kept.lost.as_ref().map(|error| format!("some output is missing: {error}")));
+    JobResult {
+        outcome: verdict::outcome(&ending, &stats, kept.lost),
+        limits_hit: verdict::limits_hit(&stats, &kept.dropped_at),
+        stdout: kept.stdout,
+        stderr: kept.stderr,
+        duration_ms: duration.as_millis() as u64,
+        resource_usage: verdict::usage(stats, duration),
+        artifacts: artifacts.taken,
+        artifacts_skipped: artifacts.skipped,
+        isolation: sandbox.isolation(),
+        network_policy_applied: job.network,
+        warnings,
+    }
+}
+
+/// The result of a job that was cancelled before its process started.
+async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String) -> JobResult {
+    if let Err(error) = sandbox.destroy().await {
+        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
+    }
+    let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
+    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default() };
+    conclude(sandbox, job, ending, evidence, Kept::default(), Duration::ZERO)
+}
