@@ -108,7 +108,8 @@ pub trait Sandbox: Debug + Send + Sync {
 
     async fn stats(&self) -> Result<Stats>;
 
-    fn isolation(&self) -> IsolationReport;
+    /// What encloses it, proven. Where no process has run yet, one is made to prove its part and ends at once.
+    async fn isolation(&self) -> Result<IsolationReport>;
 
     /// Replaces the limits that can change while it lives: CPU, memory and processes.
     async fn change_limits(&self, limits: &Limits) -> Result<()>;

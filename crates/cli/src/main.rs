@@ -9,24 +9,26 @@ mod exit;
 mod host;
 
 use cofferdam_backend::{Backend, BackendError};
-use cofferdam_core::Check;
+use cofferdam_linux::launcher::{self, default_runtime_folder};
+use cofferdam_native::{LauncherHandle, LauncherOptions, NativeBackend, doctor};
 use commands::Parts;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    commands::dispatch(std::env::args_os(), Parts { backend: make_backend, checks })
+    // Only `run` makes sandboxes, and it is worth the time of a fork to know that before parsing.
+    let launcher = std::env::args_os().nth(1).filter(|word| word == "run").map(|_| fork_launcher());
+    let backend = move || connect(launcher);
+    commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
 }
 
-// SEAM: the native backend is put in here; until then every run is refused.
-fn make_backend() -> Result<Arc<dyn Backend>, BackendError> {
-    Err(BackendError::Refused {
-        reason: "no backend is part of this build".to_owned(),
-        fix: "build it with the native backend".to_owned(),
-    })
+fn fork_launcher() -> std::io::Result<LauncherHandle> {
+    let options = LauncherOptions { runtime_folder: default_runtime_folder(), leave_out: Default::default() };
+    Ok(LauncherHandle::new(launcher::fork(&options)?))
 }
 
-// SEAM: the native backend's view of the machine.
-fn checks() -> Vec<Check> {
-    Vec::new()
+fn connect(launcher: Option<std::io::Result<LauncherHandle>>) -> Result<Arc<dyn Backend>, BackendError> {
+    let failed = |e| BackendError::failed("starting the launcher", e);
+    let launcher = launcher.unwrap_or_else(fork_launcher).map_err(failed)?;
+    Ok(Arc::new(NativeBackend::new(launcher, default_runtime_folder()).map_err(failed)?))
 }

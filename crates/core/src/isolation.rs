@@ -182,6 +182,12 @@ pub struct IsolationReport {
 }
 
 impl IsolationReport {
+    /// A report of a sandbox that could not be asked: nothing is claimed.
+    pub fn unproven(mode: IsolationMode, why: &str) -> Self {
+        let row = |control| IsolationRow { control, state: ControlState::Absent, note: format!("not proven: {why}") };
+        Self { backend: String::new(), mode, controls: Control::ALL.into_iter().map(row).collect() }
+    }
+
     pub fn state(&self, control: Control) -> ControlState {
         let row = self.controls.iter().find(|row| row.control == control);
         row.map_or(ControlState::Absent, |row| row.state)

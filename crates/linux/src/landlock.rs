@@ -1,4 +1,4 @@
-//! Landlock: a second, independent wall around files, and around signals and abstract sockets.
+//! Landlock: a second, independent wall around files.
 
 use crate::sys::{self, Errno, Result};
 use std::ffi::CStr;
@@ -50,11 +50,12 @@ fn allow(ruleset: RawFd, path: &CStr, access: u64) -> Result<()> {
     if ret < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Makes the rules: the whole root can be read and executed, the writable places can be written, devices can be
-/// used but not made, and nothing outside the sandbox can be signalled or reached by an abstract socket.
+/// Makes the rules: the whole root can be read and executed, the writable places can be written, and devices can
+/// be used but not made. Signals and abstract sockets are left alone: each process of a sandbox is in a domain of
+/// its own and must reach the others, and namespaces keep it from everything else.
 pub fn ruleset(abi: u32, writable: &[&CStr]) -> Result<OwnedFd> {
     let all = handled(abi);
-    let attr = RulesetAttr { access_fs: all, access_net: 0, scoped: if abi >= 6 { 0b11 } else { 0 } };
+    let attr = RulesetAttr { access_fs: all, access_net: 0, scoped: 0 };
     let size = match abi {
         0..=3 => 8,
         4..=5 => 16,

@@ -8,13 +8,20 @@ use crate::wire::{Decoder, Encoder, MALFORMED};
 use std::ffi::CStr;
 
 /// The most arguments and variables that one process gets, together.
-pub const MAX_STRINGS: usize = 4096;
+pub const MAX_STRINGS: usize = 32 << 10;
+
+/// The most bytes that they take: what the kernel takes with the usual stack limit. A request larger than a
+/// message of the socket comes as a file.
+pub const MAX_START_BYTES: usize = 2 << 20;
 
 /// What the host asks of init.
 #[derive(Debug)]
 pub enum Request<'m> {
-    /// Comes with stdin, stdout and stderr, or with nothing for a terminal.
     Start(StartRequest<'m>),
+    /// A start request that is in a file, because it is larger than a message.
+    StartFrom,
+    /// Puts every wall up around a process that then ends, to prove them.
+    Probe { process: u32 },
     Signal { process: u32, signal: i32 },
     /// A stream socket of the sandbox's network namespace.
     Socket { request: u32, family: i32 },
@@ -28,13 +35,21 @@ pub enum Request<'m> {
 #[derive(Debug)]
 pub struct StartRequest<'m> {
     pub process: u32,
-    pub terminal: Option<(u16, u16)>,
+    pub stdio: StdioRequest,
     pub make_cwd: bool,
     pub cwd: &'m CStr,
     pub argc: u32,
     pub envc: u32,
     /// `argc` arguments, then `envc` variables.
     pub strings: Strings<'m>,
+}
+
+/// How a process is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdioRequest {
+    /// Without one, stdin is at its end.
+    Pipes { stdin: bool },
+    Terminal { rows: u16, columns: u16 },
 }
 
 /// The strings of a start request, read one by one where they lie.
@@ -57,6 +72,8 @@ const SOCKET: u32 = 3;
 const OPEN: u32 = 4;
 const MAKE_FOLDER: u32 = 5;
 const STOP: u32 = 6;
+const PROBE: u32 = 7;
+const START_FROM: u32 = 8;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -74,16 +91,28 @@ impl<'m> Request<'m> {
             },
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
+            START_FROM => Self::StartFrom,
+            PROBE => Self::Probe { process: d.u32()? },
             _ => return Err(MALFORMED),
         };
         d.end().map(|()| request)
     }
 }
 
+const PIPES: u32 = 0;
+const PIPES_WITH_STDIN: u32 = 1;
+const TERMINAL: u32 = 2;
+
 fn decode_start(mut d: Decoder<'_>) -> Result<StartRequest<'_>> {
     let process = d.u32()?;
-    let is_terminal = d.u32()? != 0;
+    let kind = d.u32()?;
     let (rows, columns) = (d.u32()? as u16, d.u32()? as u16);
+    let stdio = match kind {
+        PIPES => StdioRequest::Pipes { stdin: false },
+        PIPES_WITH_STDIN => StdioRequest::Pipes { stdin: true },
+        TERMINAL => StdioRequest::Terminal { rows, columns },
+        _ => return Err(MALFORMED),
+    };
     let make_cwd = d.u32()? != 0;
     let cwd = d.text()?;
     let (argc, envc) = (d.u32()?, d.u32()?);
@@ -91,23 +120,26 @@ fn decode_start(mut d: Decoder<'_>) -> Result<StartRequest<'_>> {
     if argc == 0 || !fits {
         return Err(MALFORMED);
     }
-    let terminal = is_terminal.then_some((rows, columns));
-    Ok(StartRequest { process, terminal, make_cwd, cwd, argc, envc, strings: Strings(d) })
+    Ok(StartRequest { process, stdio, make_cwd, cwd, argc, envc, strings: Strings(d) })
 }
 
 /// Encodes a start request.
 pub fn encode_start<'b>(
     buffer: &'b mut [u8],
     process: u32,
-    terminal: Option<(u16, u16)>,
+    stdio: StdioRequest,
     make_cwd: bool,
     cwd: &str,
     argv: &[String],
     env: &[(String, String)],
 ) -> Result<&'b [u8]> {
-    let (rows, columns) = terminal.unwrap_or_default();
+    let (kind, rows, columns) = match stdio {
+        StdioRequest::Pipes { stdin: false } => (PIPES, 0, 0),
+        StdioRequest::Pipes { stdin: true } => (PIPES_WITH_STDIN, 0, 0),
+        StdioRequest::Terminal { rows, columns } => (TERMINAL, rows, columns),
+    };
     let mut e = Encoder::new(buffer);
-    e.u32(START).u32(process).u32(terminal.is_some().into()).u32(rows.into()).u32(columns.into());
+    e.u32(START).u32(process).u32(kind).u32(rows.into()).u32(columns.into());
     e.u32(make_cwd.into()).text(cwd.as_bytes()).u32(argv.len() as u32).u32(env.len() as u32);
     for arg in argv {
         e.text(arg.as_bytes());
@@ -115,6 +147,18 @@ pub fn encode_start<'b>(
     for (name, value) in env {
         e.text(format!("{name}={value}").as_bytes());
     }
+    e.finish()
+}
+
+pub fn encode_start_from(buffer: &mut [u8]) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(START_FROM);
+    e.finish()
+}
+
+pub fn encode_probe(buffer: &mut [u8], process: u32) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(PROBE).u32(process);
     e.finish()
 }
 
@@ -156,7 +200,7 @@ pub enum Event {
     Ready { controls: ControlSet },
     /// It could not be made; init ends.
     Failed { stage: Stage, errno: i32, missing: ControlSet },
-    /// The process runs; a terminal's master comes along.
+    /// The process runs. A terminal's master comes along, or the host's ends of stdout, stderr and stdin.
     Started { process: u32, controls: ControlSet },
     /// It could not be started.
     NotStarted { process: u32, stage: Stage, errno: i32, missing: ControlSet },
@@ -225,9 +269,10 @@ mod tests {
         let mut buffer = [0; 512];
         let argv = ["echo".to_owned(), String::new(), "ü\n".to_owned()];
         let env = [("A".to_owned(), "1=2".to_owned())];
-        let message = encode_start(&mut buffer, 9, Some((24, 80)), true, "/workspace", &argv, &env).unwrap();
+        let stdio = StdioRequest::Terminal { rows: 24, columns: 80 };
+        let message = encode_start(&mut buffer, 9, stdio, true, "/workspace", &argv, &env).unwrap();
         let Request::Start(mut start) = Request::decode(message).unwrap() else { panic!("not a start") };
-        assert_eq!((start.process, start.terminal, start.make_cwd), (9, Some((24, 80)), true));
+        assert_eq!((start.process, start.stdio, start.make_cwd), (9, stdio, true));
         assert_eq!((start.argc, start.envc, start.cwd), (3, 1, c"/workspace"));
         for expected in [c"echo", c"", c"\xc3\xbc\n", c"A=1=2"] {
             assert_eq!(start.strings.next_text().unwrap(), expected);
@@ -238,7 +283,7 @@ mod tests {
     #[test]
     fn a_process_without_arguments_is_refused() {
         let mut buffer = [0; 128];
-        let message = encode_start(&mut buffer, 1, None, false, "/", &[], &[]).unwrap();
+        let message = encode_start(&mut buffer, 1, StdioRequest::Pipes { stdin: false }, false, "/", &[], &[]).unwrap();
         assert_eq!(Request::decode(message).unwrap_err(), MALFORMED);
     }
 

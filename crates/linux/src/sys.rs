@@ -136,6 +136,11 @@ pub fn chown(path: &CStr, uid: u32, gid: u32) -> Result<()> {
     check(ret).map(drop)
 }
 
+pub fn fchmod(fd: RawFd, mode: u32) -> Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::syscall(libc::SYS_fchmod, fd, mode) }).map(drop)
+}
+
 pub fn fchown(fd: RawFd, uid: u32, gid: u32) -> Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::syscall(libc::SYS_fchown, fd, uid, gid) }).map(drop)
@@ -417,6 +422,18 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<()> {
     let flags = flags as c_int | libc::O_NONBLOCK;
     // SAFETY: no memory is involved.
     check(unsafe { libc::syscall(libc::SYS_fcntl, fd.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+}
+
+/// A counter that another part of the kernel can raise.
+pub fn event_fd() -> Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    owned(unsafe { libc::syscall(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// A file in memory.
+pub fn memory_file() -> Result<OwnedFd> {
+    // SAFETY: the name is NUL-terminated.
+    owned(unsafe { libc::syscall(libc::SYS_memfd_create, ptr(c"start"), libc::MFD_CLOEXEC) })
 }
 
 pub fn pipe() -> Result<(OwnedFd, OwnedFd)> {

@@ -6,7 +6,7 @@ use cofferdam_core::{Control, ControlState, IsolationMode};
 
 pub async fn the_report_is_complete(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
-    let report = sandbox.isolation();
+    let report = sandbox.isolation().await.unwrap();
     assert_eq!(report.backend, backend.name());
     for control in Control::ALL {
         let rows: Vec<_> = report.controls.iter().filter(|row| row.control == control).collect();
@@ -18,7 +18,7 @@ pub async fn the_report_is_complete(backend: &dyn Backend) {
 
 pub async fn mandatory_controls_are_enforced(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
-    let report = sandbox.isolation();
+    let report = sandbox.isolation().await.unwrap();
     assert_eq!(report.mode, IsolationMode::Strict);
     for row in report.controls.iter().filter(|row| row.control.mandatory()) {
         assert_eq!(row.state, ControlState::Enforced, "{row:?}");
@@ -29,7 +29,7 @@ pub async fn mandatory_controls_are_enforced(backend: &dyn Backend) {
 pub async fn best_effort_is_reported_as_such(backend: &dyn Backend) {
     let isolation = IsolationMode::BestEffort;
     let sandbox = create(backend, SandboxSpec { isolation, ..sandbox_spec() }).await;
-    assert_eq!(sandbox.isolation().mode, isolation);
+    assert_eq!(sandbox.isolation().await.unwrap().mode, isolation);
     assert_still_runs(&*sandbox).await;
 }
 
@@ -121,7 +121,7 @@ async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
 pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     for _ in 0..2 {
         let Some(sandbox) = writable_sandbox(backend).await else { return };
-        assert_ne!(sandbox.isolation().state(Control::ReadOnlyRoot), ControlState::Enforced);
+        assert_ne!(sandbox.isolation().await.unwrap().state(Control::ReadOnlyRoot), ControlState::Enforced);
         sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
         for file in ["/usr/marker", "/marker"] {
             write(&*sandbox, file, 0o644, b"host\n").await.expect(file);
@@ -151,7 +151,7 @@ pub async fn a_writable_root_counts_as_disk(backend: &dyn Backend) {
 pub async fn sandboxes_start_empty(backend: &dyn Backend) {
     for _ in 0..2 {
         let sandbox = sandbox(backend).await;
-        assert_eq!(sh_ok(&*sandbox, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, "");
+        assert_eq!(sh_ok(&*sandbox, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, ".artifacts\n");
         sh_ok(&*sandbox, "echo x > /workspace/left; echo x > /tmp/left; echo x > /dev/shm/left").await;
         sandbox.destroy().await.expect("its end");
     }
@@ -160,7 +160,7 @@ pub async fn sandboxes_start_empty(backend: &dyn Backend) {
 pub async fn sandboxes_do_not_see_each_others_files(backend: &dyn Backend) {
     let (first, second) = (sandbox(backend).await, sandbox(backend).await);
     sh_ok(&*first, "echo x > /workspace/mine; echo x > /tmp/mine; echo x > /dev/shm/mine").await;
-    assert_eq!(sh_ok(&*second, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, "");
+    assert_eq!(sh_ok(&*second, "ls -A /workspace; ls -A /tmp; ls -A /dev/shm").await, ".artifacts\n");
     assert_not_found("the first one's file", read(&*second, "/workspace/mine").await);
 }
 
@@ -218,6 +218,6 @@ pub async fn cgroups_show_no_host_paths(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     let cgroups = sh_ok(&*sandbox, "cat /proc/self/cgroup").await;
     let hidden = !cgroups.is_empty() && cgroups.lines().all(|line| line.ends_with(":/"));
-    let state = sandbox.isolation().state(Control::CgroupNamespace);
+    let state = sandbox.isolation().await.unwrap().state(Control::CgroupNamespace);
     assert!(hidden || state != ControlState::Enforced, "{cgroups}");
 }

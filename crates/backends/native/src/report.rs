@@ -80,8 +80,16 @@ pub(crate) fn start_error(spec: &ProcessSpec, stage: Stage, errno: i32, missing:
             path: spec.cwd.to_string(),
             reason: format!("cannot be the working directory: {}", text(errno)),
         },
-        _ if !missing.is_empty() => not_enforced(missing),
-        _ => BackendError::failed(stage.text(), io::Error::from_raw_os_error(errno)),
+        _ => probe_error(stage, errno, missing),
+    }
+}
+
+/// Why the walls around a process could not be proven.
+pub(crate) fn probe_error(stage: Stage, errno: i32, missing: ControlSet) -> BackendError {
+    if missing.is_empty() {
+        BackendError::failed(stage.text(), io::Error::from_raw_os_error(errno))
+    } else {
+        not_enforced(missing)
     }
 }
 

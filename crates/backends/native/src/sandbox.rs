@@ -9,13 +9,13 @@ use cofferdam_backend::{
     BackendError, Entry, EntryKind, ExitStatus, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result,
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
-use cofferdam_core::{GuestPath, IsolationReport, Limits, ResourceUsage};
+use cofferdam_core::{Control, GuestPath, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::cgroup::{CgroupLimits, Layout};
-use cofferdam_linux::protocol::{self, EVENT_BYTES, Event};
+use cofferdam_linux::protocol::{self, EVENT_BYTES, Event, MAX_START_BYTES, MAX_STRINGS, StdioRequest};
 use cofferdam_linux::socket::{self, MAX_MESSAGE};
 use cofferdam_linux::{ControlSet, Stage, slots, sys};
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 /// What init answers to a request: an error number, and a descriptor if there was none.
 type Answer = (i32, Option<OwnedFd>);
 
-/// How a start went: what the process proved and its terminal, or what failed.
-type Started = std::result::Result<(ControlSet, Option<OwnedFd>), (Stage, i32, ControlSet)>;
+/// How a start went: the host's ends of its stdio, or what failed.
+type Started = std::result::Result<socket::Fds, (Stage, i32, ControlSet)>;
 
 #[derive(Default)]
 struct Waiting {
@@ -121,7 +121,7 @@ impl Connection {
             Event::Started { process, controls } => {
                 waiting.proven = waiting.proven.union(controls);
                 if let Some(sender) = waiting.starts.remove(&process) {
-                    let _ = sender.send(Ok((controls, fds.take(0))));
+                    let _ = sender.send(Ok(fds));
                 }
             }
             Event::NotStarted { process, stage, errno, missing } => {
@@ -168,7 +168,7 @@ fn gone() -> BackendError {
 }
 
 fn too_large(_: sys::Errno) -> BackendError {
-    let fix = format!("arguments and environment must fit in {} KiB together, without NUL bytes", MAX_MESSAGE >> 10);
+    let fix = format!("arguments and environment must fit in {} MiB together, without NUL bytes", MAX_START_BYTES >> 20);
     BackendError::Invalid(cofferdam_core::InvalidValue::new("command", "…", fix))
 }
 
@@ -236,33 +236,73 @@ impl NativeSandbox {
             .ok_or_else(|| BackendError::failed("making a socket", io::Error::from_raw_os_error(errno)))
     }
 
-    /// Makes the pipes, tells init, and returns the host's ends.
-    fn send_start(&self, id: u32, spec: &ProcessSpec) -> Result<crate::process::Streams> {
-        let mut buffer = vec![0; MAX_MESSAGE];
-        let terminal = match spec.stdio {
-            Stdio::Terminal { rows, columns } => Some((rows, columns)),
-            Stdio::Pipes { .. } => None,
+    fn send_start(&self, id: u32, spec: &ProcessSpec) -> Result<()> {
+        let stdio = match spec.stdio {
+            Stdio::Terminal { rows, columns } => StdioRequest::Terminal { rows, columns },
+            Stdio::Pipes { stdin } => StdioRequest::Pipes { stdin },
         };
+        let strings = spec.argv.iter().map(String::len).chain(spec.env.iter().map(|(k, v)| k.len() + v.len() + 1));
+        let room = strings.map(|len| len + 5).sum::<usize>() + spec.cwd.as_str().len() + 64;
+        if room > MAX_START_BYTES || spec.argv.len() + spec.env.len() > MAX_STRINGS {
+            return Err(too_large(sys::Errno(libc::E2BIG)));
+        }
+        let mut buffer = vec![0; room];
         let cwd = spec.cwd.as_str();
-        let message =
-            protocol::encode_start(&mut buffer, id, terminal, spec.make_cwd, cwd, &spec.argv, &spec.env);
+        let message = protocol::encode_start(&mut buffer, id, stdio, spec.make_cwd, cwd, &spec.argv, &spec.env);
         let message = message.map_err(too_large)?;
-        let Stdio::Pipes { stdin } = spec.stdio else {
-            self.connection.send(message, &[])?;
-            return Ok(crate::process::Streams::default());
+        if message.len() <= MAX_MESSAGE {
+            return self.connection.send(message, &[]);
+        }
+        let failed = |e: sys::Errno| BackendError::failed("passing a long command", e.into());
+        let file = sys::memory_file().map_err(failed)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(message).map_err(|e| BackendError::failed("passing a long command", e))?;
+        let mut buffer = [0; 16];
+        let message = protocol::encode_start_from(&mut buffer).map_err(failed)?;
+        self.connection.send(message, &[file.as_raw_fd()])
+    }
+
+    /// Waits until a start or a probe is answered; the process is forgotten where it failed.
+    async fn started(
+        &self,
+        id: u32,
+        send: impl FnOnce() -> Result<()>,
+        explain: impl FnOnce(Stage, i32, ControlSet) -> BackendError,
+    ) -> Result<socket::Fds> {
+        let (sender, receiver) = oneshot::channel();
+        self.connection.waiting().starts.insert(id, sender);
+        let forget = || {
+            let mut waiting = self.connection.waiting();
+            waiting.starts.remove(&id);
+            waiting.processes.remove(&id);
         };
-        let pipe = || sys::pipe().map_err(|e| BackendError::failed("making a pipe", e.into()));
-        let (input, output, error) = (pipe()?, pipe()?, pipe()?);
-        let fds = [input.0.as_raw_fd(), output.1.as_raw_fd(), error.1.as_raw_fd()];
-        self.connection.send(message, &fds)?;
-        let stream = |e| BackendError::failed("connecting a pipe", e);
-        Ok(crate::process::Streams {
-            stdin: if stdin { Some(streams::pipe_writer(input.1).map_err(stream)?) } else { None },
-            stdout: Some(streams::pipe_reader(output.0).map_err(stream)?),
-            stderr: Some(streams::pipe_reader(error.0).map_err(stream)?),
-            terminal: None,
+        send().inspect_err(|_| forget())?;
+        let started = receiver.await.map_err(|_| gone())?;
+        started.map_err(|(stage, errno, missing)| {
+            forget();
+            explain(stage, errno, missing)
         })
     }
+}
+
+/// The host's ends of a process's stdio, as streams.
+fn connect(mut fds: socket::Fds, stdio: Stdio) -> io::Result<crate::process::Streams> {
+    let mut next = |i| fds.take(i).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof));
+    if let Stdio::Terminal { .. } = stdio {
+        let Terminal { reader, writer, control } = Terminal::new(next(0)?)?;
+        return Ok(crate::process::Streams {
+            stdin: Some(writer),
+            stdout: Some(reader),
+            stderr: None,
+            terminal: Some(control),
+        });
+    }
+    Ok(crate::process::Streams {
+        stdout: Some(streams::pipe_reader(next(0)?)?),
+        stderr: Some(streams::pipe_reader(next(1)?)?),
+        stdin: next(2).ok().map(streams::pipe_writer).transpose()?,
+        terminal: None,
+    })
 }
 
 #[async_trait]
@@ -278,38 +318,20 @@ impl Sandbox for NativeSandbox {
         }
         let id = self.connection.next();
         let state = Arc::new(ProcessState::new(id));
-        let (sender, receiver) = oneshot::channel();
-        {
-            let mut waiting = self.connection.waiting();
-            waiting.starts.insert(id, sender);
-            waiting.processes.insert(id, Arc::clone(&state));
-        }
-        let forget = || {
-            let mut waiting = self.connection.waiting();
-            waiting.starts.remove(&id);
-            waiting.processes.remove(&id);
-        };
-        let streams = self.send_start(id, &spec).inspect_err(|_| forget())?;
-        *state.streams() = streams;
-        let started = receiver.await.map_err(|_| gone())?;
-        let (_, master) = started.map_err(|(stage, errno, missing)| {
-            forget();
-            report::start_error(&spec, stage, errno, missing)
-        })?;
-        if let Some(master) = master {
-            let failed = |e| BackendError::failed("connecting the terminal", e);
-            let Terminal { reader, writer, control } = Terminal::new(master).map_err(failed)?;
-            let mut streams = state.streams();
-            streams.stdin = Some(writer);
-            streams.stdout = Some(reader);
-            streams.terminal = Some(control);
-        }
+        self.connection.waiting().processes.insert(id, Arc::clone(&state));
+        let send = || self.send_start(id, &spec);
+        let fds = self.started(id, send, |stage, errno, missing| report::start_error(&spec, stage, errno, missing));
+        let streams = connect(fds.await?, spec.stdio);
+        *state.streams() = streams.map_err(|e| BackendError::failed("connecting stdio", e))?;
         Ok(Box::new(NativeProcess { state, connection: Arc::clone(&self.connection) }))
     }
 
     fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>> {
-        let state = self.connection.waiting().processes.get(&id.0).cloned();
-        match state {
+        let waiting = self.connection.waiting();
+        if waiting.is_closed {
+            return Err(gone());
+        }
+        match waiting.processes.get(&id.0).cloned() {
             Some(state) => Ok(Box::new(NativeProcess { state, connection: Arc::clone(&self.connection) })),
             None => Err(BackendError::NotFound { path: format!("process {}", id.0) }),
         }
@@ -365,7 +387,7 @@ impl Sandbox for NativeSandbox {
 
     async fn stats(&self) -> Result<Stats> {
         let usage = self.layout.usage(&self.group());
-        let files = self.open(&report::workspace(), libc::O_PATH | libc::O_DIRECTORY, 0, false).await;
+        let files = self.open(&report::workspace(), FOLDER, 0, false).await;
         let files = files.ok().and_then(|fd| sys::statfs(fd.as_raw_fd()).ok());
         Ok(Stats {
             usage: ResourceUsage {
@@ -385,9 +407,19 @@ impl Sandbox for NativeSandbox {
         })
     }
 
-    fn isolation(&self) -> IsolationReport {
+    async fn isolation(&self) -> Result<IsolationReport> {
+        let id = self.connection.next();
+        if !self.connection.waiting().proven.has(Control::NoNewPrivs) {
+            // No process has proven its walls yet, so one is made for that.
+            let send = || {
+                let mut buffer = [0; 16];
+                let message = protocol::encode_probe(&mut buffer, id).map_err(too_large)?;
+                self.connection.send(message, &[])
+            };
+            self.started(id, send, |stage, errno, missing| report::probe_error(stage, errno, missing)).await?;
+        }
         let proven = self.proven.union(self.connection.waiting().proven);
-        report::isolation(&self.spec, proven, &self.layout)
+        Ok(report::isolation(&self.spec, proven, &self.layout))
     }
 
     async fn change_limits(&self, limits: &Limits) -> Result<()> {

@@ -13,10 +13,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Makes the backend; called at most once, inside the async runtime.
+pub(crate) type MakeBackend = Box<dyn FnOnce() -> Result<Arc<dyn Backend>, BackendError>>;
+
 /// What the commands are made of; chosen in `main`.
 pub(crate) struct Parts {
-    /// Called inside the async runtime.
-    pub(crate) backend: fn() -> Result<Arc<dyn Backend>, BackendError>,
+    pub(crate) backend: MakeBackend,
     pub(crate) checks: fn() -> Vec<Check>,
 }
 

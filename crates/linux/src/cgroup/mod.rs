@@ -76,6 +76,8 @@ impl Entry {
 #[derive(Debug)]
 pub struct Group {
     pub entry: Entry,
+    /// Raised at an out-of-memory kill, where init has to end the rest.
+    pub oom: Option<OwnedFd>,
     /// What was read back as set.
     pub proven: ControlSet,
 }
@@ -101,7 +103,7 @@ impl Cgroups {
         match self {
             Self::V1(tree) => tree.create(&name, limits),
             Self::V2(tree) => tree.create(&name, limits),
-            Self::None { .. } => Ok(Group { entry: Entry::Nowhere, proven: ControlSet::EMPTY }),
+            Self::None { .. } => Ok(Group { entry: Entry::Nowhere, oom: None, proven: ControlSet::EMPTY }),
         }
     }
 

@@ -73,7 +73,23 @@ impl Tree {
             tasks.push(fd.map_err(|e| (Stage::Cgroup, e))?);
             proven.insert(Control::DevicesLimit);
         }
-        Ok(Group { entry: Entry::Tasks(tasks), proven })
+        let oom = if limits.oom_group && proven.has(Control::MemoryLimit) {
+            Some(self.watch_oom(name).map_err(|e| (Stage::CgroupLimit, e))?)
+        } else {
+            None
+        };
+        Ok(Group { entry: Entry::Tasks(tasks), oom, proven })
+    }
+
+    /// Version 1 kills one process only; the event lets init end the others.
+    fn watch_oom(&self, name: &CStr) -> Result<OwnedFd> {
+        let memory = self.controllers.iter().find(|c| c.name == "memory").ok_or(Errno(libc::ENOENT))?;
+        let folder = sys::open(memory.base.as_raw_fd(), name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        let control = sys::open(folder.as_raw_fd(), c"memory.oom_control", libc::O_RDONLY, 0)?;
+        let event = sys::event_fd()?;
+        let line = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
+        sys::write_file(folder.as_raw_fd(), c"cgroup.event_control", line.as_bytes())?;
+        Ok(event)
     }
 
     fn create_one(

@@ -80,7 +80,7 @@ fn open_and_limit(
     sys::chmod(folder.as_raw_fd(), c"cgroup.procs", 0o666).map_err(|e| (Stage::Cgroup, e))?;
     let mut proven = ControlSet::EMPTY;
     apply(&folder, limits, &mut proven).map_err(|e| (Stage::CgroupLimit, e))?;
-    Ok(Group { entry: Entry::Folder(folder), proven })
+    Ok(Group { entry: Entry::Folder(folder), oom: None, proven })
 }
 
 /// Makes the base and the inits' group, and switches the controllers on for the groups below.

@@ -35,7 +35,12 @@ pub(super) fn open(
         }
         // A FIFO that nobody reads must not hold init up.
         let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
-        sys::openat2(sys::CWD, path, flags, mode, ANCHORED)
+        let fd = sys::openat2(sys::CWD, path, flags, mode, ANCHORED)?;
+        if flags & libc::O_CREAT != 0 {
+            // It may have been there with another mode.
+            sys::fchmod(fd.as_raw_fd(), mode)?;
+        }
+        Ok(fd)
     })
 }
 
@@ -43,7 +48,7 @@ pub(super) fn make_folder(plan: &InitPlan<'_>, path: &CStr) -> Result<()> {
     as_user(plan, || make_folders(path))
 }
 
-fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
+pub(super) fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
     sys::setfsgid(plan.payload_id);
     sys::setfsuid(plan.payload_id);
     let result = act();

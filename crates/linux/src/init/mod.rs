@@ -51,6 +51,8 @@ pub(crate) struct InitPlan<'l> {
     /// Readable when the launcher has mapped the ids; at its end when the launcher is gone.
     pub(crate) sync: RawFd,
     pub(crate) cgroup: CgroupEntry,
+    /// Readable when the group ran out of memory, where the kernel does not end the whole group itself; else -1.
+    pub(crate) oom: RawFd,
     /// Descriptors that stay open, sorted.
     pub(crate) keep: [RawFd; 16],
     pub(crate) hostname: CString,

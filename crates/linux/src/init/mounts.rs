@@ -93,7 +93,7 @@ fn proc(plan: &InitPlan<'_>) -> StageResult {
         return Ok(());
     }
     for mask in plan.proc_masks {
-        let cover = if mask.is_folder { c"/mask-folder" } else { c"/mask-file" };
+        let cover = if mask.is_folder { c"/mask/folder" } else { c"/mask/file" };
         plan.at(Stage::ProcMask, bind(cover, &mask.target))?;
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! it can leave what it saw, or what failed, where init finds it.
 
 use super::{CgroupEntry, Failure, InitPlan, StageResult, probe};
-use crate::protocol::{MAX_STRINGS, StartRequest};
+use crate::protocol::{MAX_STRINGS, StartRequest, StdioRequest};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::wire::MALFORMED;
@@ -61,6 +61,7 @@ struct Launch<'l> {
     make_cwd: bool,
     stdio: [RawFd; 3],
     is_terminal: bool,
+    is_probe: bool,
     seen: ControlSet,
     failure: Option<Failure>,
 }
@@ -74,11 +75,11 @@ pub(super) fn start(
     stdio: [RawFd; 3],
 ) -> Result<(i32, ControlSet), Failure> {
     let malformed = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
-    let StartRequest { terminal, make_cwd, cwd, argc, envc, strings, .. } = request;
+    let StartRequest { stdio: kind, make_cwd, cwd, argc, envc, strings, .. } = request;
     let Scratch { stack, pointers } = scratch;
     let found = point_to(strings, argc, envc, pointers).map_err(malformed)?;
     let envp = &pointers[argc as usize + 1..];
-    let mut launch = Launch {
+    let launch = Launch {
         plan,
         landlock,
         argv: pointers.as_ptr(),
@@ -88,10 +89,40 @@ pub(super) fn start(
         cwd,
         make_cwd,
         stdio,
-        is_terminal: terminal.is_some(),
+        is_terminal: matches!(kind, StdioRequest::Terminal { .. }),
+        is_probe: false,
         seen: ControlSet::EMPTY,
         failure: None,
     };
+    run(stack, launch)
+}
+
+/// Puts every wall up around a child that then ends, and returns what it proved.
+pub(super) fn prove(
+    plan: &InitPlan<'_>,
+    landlock: Option<RawFd>,
+    scratch: &mut Scratch,
+) -> Result<(i32, ControlSet), Failure> {
+    let launch = Launch {
+        plan,
+        landlock,
+        argv: std::ptr::null(),
+        envp: std::ptr::null(),
+        program: c"",
+        search: None,
+        cwd: c"/",
+        make_cwd: false,
+        stdio: [0, 1, 2],
+        is_terminal: false,
+        is_probe: true,
+        seen: ControlSet::EMPTY,
+        failure: None,
+    };
+    run(&mut scratch.stack, launch)
+}
+
+fn run(stack: &mut [u8], mut launch: Launch<'_>) -> Result<(i32, ControlSet), Failure> {
+    let plan = launch.plan;
     let cgroup = match plan.cgroup {
         CgroupEntry::Folder(fd) => Some(fd),
         _ => None,
@@ -186,6 +217,9 @@ fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure>
         return Err(Failure { stage: Stage::PayloadProbe, errno: Errno(libc::EPERM), missing });
     }
     plan.at(Stage::PayloadProbe, Ok(()))?;
+    if launch.is_probe {
+        sys::exit(0);
+    }
     plan.at(Stage::PayloadExec, Ok(()))?;
     let errno = execute(launch);
     Err(Failure { stage: Stage::PayloadExec, errno, missing: ControlSet::EMPTY })
@@ -210,6 +244,9 @@ fn connect(launch: &Launch<'_>) -> StageResult {
         plan.at(Stage::PayloadTerminal, sys::ioctl_number(launch.stdio[0], libc::TIOCSCTTY, 0))?;
     }
     for (target, fd) in launch.stdio.into_iter().enumerate() {
+        if fd == target as RawFd {
+            continue;
+        }
         plan.at(Stage::PayloadStdio, sys::dup_to(fd, target as RawFd, 0))?;
     }
     Ok(())

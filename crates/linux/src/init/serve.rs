@@ -2,11 +2,11 @@
 
 use super::payload::{self, Scratch};
 use super::{Failure, InitPlan, Kit, files, send, send_with};
-use crate::protocol::{Event, Request, StartRequest};
+use crate::protocol::{Event, MAX_START_BYTES, Request, StartRequest, StdioRequest};
 use crate::socket::{self, Fds, MAX_MESSAGE};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
-use crate::{ControlSet, wire};
+use crate::ControlSet;
 use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -20,6 +20,14 @@ struct Memory(UnsafeCell<(Scratch, [u8; MAX_MESSAGE])>);
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new((Scratch::EMPTY, [0; MAX_MESSAGE])));
+
+/// Room for a start request that came as a file; its pages, too, exist only once they are used.
+struct Large(UnsafeCell<[u8; MAX_START_BYTES]>);
+
+// SAFETY: only init's one thread ever touches it.
+unsafe impl Sync for Large {}
+
+static LARGE: Large = Large(UnsafeCell::new([0; MAX_START_BYTES]));
 
 #[derive(Clone, Copy)]
 struct Child {
@@ -40,9 +48,14 @@ pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit) -> ! {
     let mut server = Server { plan, kit, children: [None; MAX_PROCESSES] };
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     loop {
-        let mut fds = [watch(plan.control), watch(kit.signals)];
+        let mut fds = [watch(plan.control), watch(kit.signals), watch(plan.oom)];
         if sys::poll(&mut fds, -1).is_err() {
             continue;
+        }
+        if fds[2].revents & libc::POLLIN != 0 {
+            let _ = sys::read(plan.oom, &mut [0; 8]);
+            // Half of a job is worth nothing: everything but init goes.
+            let _ = sys::kill(-1, libc::SIGKILL);
         }
         if fds[1].revents != 0 {
             server.reap();
@@ -70,7 +83,7 @@ impl Server<'_> {
         }
     }
 
-    fn handle(&mut self, message: &[u8], fds: Fds, scratch: &mut Scratch) {
+    fn handle(&mut self, message: &[u8], mut fds: Fds, scratch: &mut Scratch) {
         let control = self.plan.control;
         let reply = |request, result: sys::Result<Option<OwnedFd>>| match result {
             Ok(fd) => {
@@ -80,7 +93,12 @@ impl Server<'_> {
             Err(errno) => send(control, Event::Reply { request, errno: errno.0 }),
         };
         match Request::decode(message) {
-            Ok(Request::Start(request)) => self.start(request, fds, scratch),
+            Ok(Request::Start(request)) => self.start(request, scratch),
+            Ok(Request::StartFrom) => match fds.take(0) {
+                Some(file) => self.start_from(&file, scratch),
+                None => sys::exit(2),
+            },
+            Ok(Request::Probe { process }) => self.probe(process, scratch),
             Ok(Request::Signal { process, signal }) => self.signal(process, signal),
             Ok(Request::Socket { request, family }) => {
                 let made = match family {
@@ -101,35 +119,55 @@ impl Server<'_> {
         }
     }
 
-    fn start(&mut self, request: StartRequest<'_>, mut fds: Fds, scratch: &mut Scratch) {
-        let control = self.plan.control;
+    fn start(&mut self, request: StartRequest<'_>, scratch: &mut Scratch) {
         let process = request.process;
-        let started = self.try_start(request, &mut fds, scratch);
-        match started {
-            Ok((controls, master)) => {
-                let raw = master.as_ref().map(AsRawFd::as_raw_fd);
-                send_with(control, Event::Started { process, controls }, raw.as_slice());
-            }
-            Err(Failure { stage, errno, missing }) => {
-                send(control, Event::NotStarted { process, stage, errno: errno.0, missing });
-            }
-        }
+        let started = self.try_start(request, scratch);
+        let (controls, host) = match started {
+            Ok(started) => started,
+            Err(failure) => return self.not_started(process, failure),
+        };
+        let raw = host.each_ref().map(|fd| fd.as_ref().map_or(-1, AsRawFd::as_raw_fd));
+        let count = raw.iter().take_while(|fd| **fd >= 0).count();
+        send_with(self.plan.control, Event::Started { process, controls }, &raw[..count]);
+    }
+
+    fn not_started(&self, process: u32, Failure { stage, errno, missing }: Failure) {
+        send(self.plan.control, Event::NotStarted { process, stage, errno: errno.0, missing });
     }
 
     fn try_start(
         &mut self,
         request: StartRequest<'_>,
-        fds: &mut Fds,
         scratch: &mut Scratch,
-    ) -> Result<(ControlSet, Option<OwnedFd>), Failure> {
+    ) -> Result<(ControlSet, HostEnds), Failure> {
         let fail = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
         let free = self.children.iter().position(Option::is_none).ok_or(fail(Errno(libc::EAGAIN)))?;
         let process = request.process;
-        let stdio = Stdio::open(self.plan, request.terminal, fds).map_err(fail)?;
-        let (pid, controls) =
-            payload::start(self.plan, self.kit.landlock, scratch, request, stdio.raw())?;
+        let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
+        let (pid, controls) = payload::start(self.plan, self.kit.landlock, scratch, request, stdio.inside())?;
         self.children[free] = Some(Child { pid, process });
-        Ok((controls, stdio.into_master()))
+        Ok((controls, stdio.into_host_ends()))
+    }
+
+    fn probe(&self, process: u32, scratch: &mut Scratch) {
+        match payload::prove(self.plan, self.kit.landlock, scratch) {
+            Ok((_, controls)) => send(self.plan.control, Event::Started { process, controls }),
+            Err(failure) => self.not_started(process, failure),
+        }
+    }
+
+    /// A start request that was too large for a message: it lies in a file.
+    fn start_from(&mut self, file: &OwnedFd, scratch: &mut Scratch) {
+        // SAFETY: init has one thread, this is called from its loop only, and the bytes are not used otherwise.
+        let large = unsafe { &mut *LARGE.0.get() };
+        let mut len = 0;
+        while let Ok(n @ 1..) = sys::pread(file.as_raw_fd(), &mut large[len..], len as i64) {
+            len += n;
+        }
+        match Request::decode(&large[..len]) {
+            Ok(Request::Start(request)) => self.start(request, scratch),
+            _ => sys::exit(2),
+        }
     }
 
     fn signal(&self, process: u32, signal: i32) {
@@ -143,43 +181,52 @@ impl Server<'_> {
     }
 }
 
-/// A process's end of its stdio.
+/// What the host gets of a process's stdio: a terminal's master, or stdout, stderr and perhaps stdin.
+type HostEnds = [Option<OwnedFd>; 3];
+
+/// Both ends of a process's stdio. It is made here, as the sandbox user, so that the process can open its own
+/// /dev/stdout, and so that the kernel charges the pipes to the sandbox.
 enum Stdio {
-    Pipes([OwnedFd; 3]),
+    Pipes { inside: [OwnedFd; 3], host: HostEnds },
     Terminal { master: OwnedFd, slave: OwnedFd },
 }
 
 impl Stdio {
-    fn open(plan: &InitPlan<'_>, terminal: Option<(u16, u16)>, fds: &mut Fds) -> sys::Result<Self> {
-        let id = plan.payload_id;
-        let Some((rows, columns)) = terminal else {
-            let mut next = |i| fds.take(i).ok_or(wire::MALFORMED);
-            let pipes = [next(0)?, next(1)?, next(2)?];
-            for pipe in &pipes {
-                // Else a program could not open its own /dev/stdout.
-                let _ = sys::fchown(pipe.as_raw_fd(), id, id);
+    fn open(request: StdioRequest) -> sys::Result<Self> {
+        match request {
+            StdioRequest::Pipes { stdin } => {
+                let (out_host, out) = sys::pipe()?;
+                let (error_host, error) = sys::pipe()?;
+                let (input, input_host) = if stdin {
+                    let (input, host) = sys::pipe()?;
+                    (input, Some(host))
+                } else {
+                    (sys::open(sys::CWD, c"/dev/null", libc::O_RDONLY, 0)?, None)
+                };
+                let host = [Some(out_host), Some(error_host), input_host];
+                Ok(Self::Pipes { inside: [input, out, error], host })
             }
-            return Ok(Self::Pipes(pipes));
-        };
-        let flags = libc::O_RDWR | libc::O_NOCTTY;
-        let master = sys::open(sys::CWD, c"/dev/pts/ptmx", flags, 0)?;
-        let slave = sys::pty_slave(master.as_raw_fd())?;
-        sys::set_window_size(master.as_raw_fd(), rows, columns)?;
-        let _ = sys::fchown(slave.as_raw_fd(), id, id);
-        Ok(Self::Terminal { master, slave })
+            StdioRequest::Terminal { rows, columns } => {
+                let flags = libc::O_RDWR | libc::O_NOCTTY;
+                let master = sys::open(sys::CWD, c"/dev/pts/ptmx", flags, 0)?;
+                let slave = sys::pty_slave(master.as_raw_fd())?;
+                sys::set_window_size(master.as_raw_fd(), rows, columns)?;
+                Ok(Self::Terminal { master, slave })
+            }
+        }
     }
 
-    fn raw(&self) -> [RawFd; 3] {
+    fn inside(&self) -> [RawFd; 3] {
         match self {
-            Self::Pipes(pipes) => [0, 1, 2].map(|i| pipes[i].as_raw_fd()),
+            Self::Pipes { inside, .. } => [0, 1, 2].map(|i| inside[i].as_raw_fd()),
             Self::Terminal { slave, .. } => [slave.as_raw_fd(); 3],
         }
     }
 
-    fn into_master(self) -> Option<OwnedFd> {
+    fn into_host_ends(self) -> HostEnds {
         match self {
-            Self::Pipes(_) => None,
-            Self::Terminal { master, .. } => Some(master),
+            Self::Pipes { host, .. } => host,
+            Self::Terminal { master, .. } => [Some(master), None, None],
         }
     }
 }

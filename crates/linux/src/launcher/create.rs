@@ -2,7 +2,7 @@
 
 use super::messages::CreateRequest;
 use super::{Launcher, LauncherEvent, Live, reply};
-use crate::cgroup::{CgroupLimits, Entry};
+use crate::cgroup::{CgroupLimits, Entry, Group};
 use crate::init::{self, CgroupEntry, InitPlan, Overlay};
 use crate::slots::{IDS_PER_SLOT, Slot};
 use crate::stage::Stage;
@@ -39,7 +39,7 @@ impl Launcher {
         let mut proven = group.proven;
         proven.set(Control::CleanEnvironment, self.clean_environment);
         let made = fails_at(Stage::CgroupLimit)
-            .and_then(|()| self.clone_init(&request, &slot, &group.entry, proven, control));
+            .and_then(|()| self.clone_init(&request, &slot, &group, proven, control));
         let (pid, pidfd) = made.inspect_err(|_| {
             let _ = self.cgroups.remove(&name);
         })?;
@@ -54,7 +54,7 @@ impl Launcher {
         &self,
         request: &CreateRequest,
         slot: &Slot,
-        entry: &Entry,
+        group: &Group,
         proven: ControlSet,
         control: OwnedFd,
     ) -> Result<(i32, OwnedFd), Failed> {
@@ -62,7 +62,7 @@ impl Launcher {
             let (reader, writer) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
             (writer, reader)
         };
-        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), entry, proven)?;
+        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), group, proven)?;
         let owner = if request.leave_out.has(Control::OwnHostUids) { 0 } else { slot.first_id() };
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
@@ -89,17 +89,19 @@ impl Launcher {
         request: &CreateRequest,
         control: RawFd,
         sync: RawFd,
-        entry: &Entry,
+        group: &Group,
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
-        let cgroup = cgroup_entry(entry);
+        let cgroup = cgroup_entry(&group.entry);
+        let oom = group.oom.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let has_user_namespace = !request.leave_out.has(Control::UserNamespace);
         Ok(InitPlan {
             control,
             sync,
             cgroup,
-            keep: keep(&[&[0, 1, 2, control, sync], &entry.raw()]),
+            oom,
+            keep: keep(&[&[0, 1, 2, control, sync, oom], &group.entry.raw()]),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(format!("/i{}", request.image))?,
             overlays: overlays(names, request.writable_root)?,

@@ -41,13 +41,15 @@ pub fn default_runtime_folder() -> PathBuf {
     }
 }
 
-/// Forks a launcher and returns the host's end of its socket.
-///
-/// # Safety
-/// The process has one thread and holds no secret yet: the child is a copy of it.
-pub unsafe fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
+/// Forks a launcher and returns the host's end of its socket. Call it first of all: the child is a copy of this
+/// process, so it must not hold a secret yet, and a process that has threads already is refused.
+pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
+    // A folder has a link for itself, its entry in its parent, and each folder in it: here, each thread.
+    if sys::stat_at(sys::CWD, c"/proc/self/task", 0)?.st_nlink != 3 {
+        return Err(Errno(libc::EDEADLK));
+    }
     let (host, launcher) = socket::pair()?;
-    // SAFETY: promised by the caller.
+    // SAFETY: the process has one thread, as was just seen.
     match unsafe { clone::fork_into(0, None) }? {
         clone::Forked::Parent { .. } => Ok(host),
         clone::Forked::Child => {

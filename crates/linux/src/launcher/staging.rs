@@ -73,15 +73,17 @@ const LINKS: [(&CStr, &CStr); 5] = [
 /// Leaves the host's mounts behind.
 pub(super) fn enter() -> Result<()> {
     let host_dev = if cfg!(feature = "leave-out") { sys::clone_mount(sys::CWD, c"/dev").ok() } else { None };
+    // What is made here has the modes that it is given.
+    sys::umask(0);
     sys::unshare(libc::CLONE_NEWNS)?;
     sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     sys::mount(Some(c"stage"), c"/tmp", Some(c"tmpfs"), flags, Some(c"size=4m,mode=0755"))?;
     sys::chdir(c"/tmp")?;
-    for folder in [c"new", c"files", c"dev", c"proc", c"mask-folder", c"host-dev"] {
+    for folder in [c"new", c"files", c"dev", c"proc", c"mask", c"host-dev"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
-    drop(sys::open(sys::CWD, c"mask-file", libc::O_CREAT | libc::O_WRONLY, 0o444)?);
+    make_masks()?;
     make_dev()?;
     if let Some(dev) = host_dev {
         sys::attach_mount(dev.as_raw_fd(), c"host-dev")?;
@@ -91,6 +93,15 @@ pub(super) fn enter() -> Result<()> {
     sys::pivot_root(c".", c".")?;
     sys::umount(c".", libc::MNT_DETACH)?;
     sys::chdir(c"/")
+}
+
+/// An empty file and an empty folder, on a read-only filesystem, to cover others with.
+fn make_masks() -> Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    sys::mount(Some(c"mask"), c"mask", Some(c"tmpfs"), flags, Some(c"size=4k,mode=0755"))?;
+    sys::mknod(c"mask/file", libc::S_IFREG | 0o444, 0)?;
+    sys::mkdir(sys::CWD, c"mask/folder", 0o555)?;
+    sys::mount(None, c"mask", None, flags | libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY, None)
 }
 
 /// A filesystem of its own, because device nodes must work there and nowhere else.

@@ -5,7 +5,7 @@ use crate::runtime::{CodePlace, Runtime, file_argv};
 use crate::task_env::{TaskEnv, task_env};
 use crate::terminal::Terminal;
 use cofferdam_backend::{ProcessSpec, Reader, Stdio};
-use cofferdam_core::{InvalidValue, Limits, NetworkPolicy};
+use cofferdam_core::{InvalidValue, IsolationMode, Limits, NetworkPolicy};
 use std::io::Cursor;
 
 /// Source code is read by the runtime, and by nobody else.
@@ -22,6 +22,7 @@ pub(super) struct PreparedJob {
     pub(super) artifacts: ArtifactsWanted,
     pub(super) limits: Limits,
     pub(super) network: NetworkPolicy,
+    pub(super) isolation: IsolationMode,
     pub(super) warnings: Vec<String>,
 }
 
@@ -51,6 +52,7 @@ pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {
         artifacts: spec.artifacts,
         limits: spec.limits,
         network: spec.network,
+        isolation: spec.isolation,
         warnings,
     })
 }

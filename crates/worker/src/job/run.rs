@@ -12,7 +12,7 @@ use crate::ids::draw_sandbox_id;
 use crate::output::LiveOutput;
 use crate::runtime::{Runtime, present_in};
 use cofferdam_backend::{Backend, BackendError, Process, ProcessSpec, Sandbox, Stats};
-use cofferdam_core::JobResult;
+use cofferdam_core::{IsolationReport, JobResult};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -139,13 +139,14 @@ async fn attend(
     }
     // Nothing that could write is left, so the streams are at their end or about to be.
     let kept = streams.drain(live).await;
-    conclude(sandbox, job, ending, evidence, kept, duration)
+    conclude(job, ending, evidence, kept, duration)
 }
 
 /// What can only be learnt while the sandbox stands.
 struct Evidence {
     stats: Stats,
     artifacts: Collected,
+    isolation: IsolationReport,
 }
 
 async fn gather(
@@ -173,18 +174,26 @@ async fn gather(
             Collected::default()
         }
     };
-    Evidence { stats, artifacts }
+    let isolation = prove(sandbox, job).await;
+    Evidence { stats, artifacts, isolation }
+}
+
+/// The sandbox's isolation report; one without a proof where it cannot be asked any more.
+async fn prove(sandbox: &dyn Sandbox, job: &PreparedJob) -> IsolationReport {
+    match sandbox.isolation().await {
+        Ok(report) => report,
+        Err(error) => IsolationReport::unproven(job.isolation, &error.to_string()),
+    }
 }
 
 fn conclude(
-    sandbox: &dyn Sandbox,
     job: PreparedJob,
     ending: Ending,
     evidence: Evidence,
     kept: Kept,
     duration: Duration,
 ) -> JobResult {
-    let Evidence { stats, artifacts } = evidence;
+    let Evidence { stats, artifacts, isolation } = evidence;
     let mut warnings = job.warnings;
     warnings.extend(kept.stdin_error.map(|error| format!("the input was not all passed on: {error}")));
     warnings.extend(kept.lost.as_ref().map(|error| format!("some output is missing: {error}")));
@@ -197,7 +206,7 @@ fn conclude(
         resource_usage: verdict::usage(stats, duration),
         artifacts: artifacts.taken,
         artifacts_skipped: artifacts.skipped,
-        isolation: sandbox.isolation(),
+        isolation,
         network_policy_applied: job.network,
         warnings,
     }
@@ -205,10 +214,11 @@ fn conclude(
 
 /// The result of a job that was cancelled before its process started.
 async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String) -> JobResult {
+    let isolation = prove(sandbox, &job).await;
     if let Err(error) = sandbox.destroy().await {
         job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
     }
     let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
-    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default() };
-    conclude(sandbox, job, ending, evidence, Kept::default(), Duration::ZERO)
+    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default(), isolation };
+    conclude(job, ending, evidence, Kept::default(), Duration::ZERO)
 }

@@ -141,8 +141,9 @@ impl Sandbox for FakeSandbox {
         Ok(self.0.stats.clone())
     }
 
-    fn isolation(&self) -> IsolationReport {
-        IsolationReport { backend: "fake".to_owned(), mode: self.0.spec.isolation, controls: Vec::new() }
+    async fn isolation(&self) -> Result<IsolationReport> {
+        let mode = self.0.spec.isolation;
+        Ok(IsolationReport { backend: "fake".to_owned(), mode, controls: Vec::new() })
     }
 
     async fn change_limits(&self, _: &Limits) -> Result<()> {

@@ -9,19 +9,15 @@ mod report;
 mod request;
 mod work;
 
+use super::MakeBackend;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::host::live::sink;
-use cofferdam_backend::{Backend, BackendError};
 use open::ArtifactsOut;
 use request::RunRequest;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-pub(super) fn run(
-    args: RunArgs,
-    backend: fn() -> Result<Arc<dyn Backend>, BackendError>,
-) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: RunArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let request = RunRequest::parse(args)?;
     let opened = open::open(request)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
