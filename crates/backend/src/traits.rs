@@ -36,6 +36,18 @@ pub trait Backend: Debug + Send + Sync {
     async fn health(&self) -> Result<()>;
 
     async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>>;
+
+    /// Makes a sandbox and starts its first process. A backend that can hand both over at once saves the time
+    /// of an answer; the outer error is the sandbox's, the inner one the process's.
+    async fn create_and_start(
+        &self,
+        spec: SandboxSpec,
+        process: ProcessSpec,
+    ) -> Result<(Box<dyn Sandbox>, Result<Box<dyn Process>>)> {
+        let sandbox = self.create(spec).await?;
+        let process = sandbox.start(process).await;
+        Ok((sandbox, process))
+    }
 }
 
 /// Names a process within its sandbox.

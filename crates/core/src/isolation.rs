@@ -184,7 +184,11 @@ pub struct IsolationReport {
 impl IsolationReport {
     /// A report of a sandbox that could not be asked: nothing is claimed.
     pub fn unproven(mode: IsolationMode, why: &str) -> Self {
-        let row = |control| IsolationRow { control, state: ControlState::Absent, note: format!("not proven: {why}") };
+        let row = |control| IsolationRow {
+            control,
+            state: ControlState::Absent,
+            note: format!("not proven: {why}"),
+        };
         Self { backend: String::new(), mode, controls: Control::ALL.into_iter().map(row).collect() }
     }
 

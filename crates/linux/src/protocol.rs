@@ -21,13 +21,30 @@ pub enum Request<'m> {
     /// A start request that is in a file, because it is larger than a message.
     StartFrom,
     /// Puts every wall up around a process that then ends, to prove them.
-    Probe { process: u32 },
-    Signal { process: u32, signal: i32 },
+    Probe {
+        process: u32,
+    },
+    Signal {
+        process: u32,
+        signal: i32,
+    },
     /// A stream socket of the sandbox's network namespace.
-    Socket { request: u32, family: i32 },
+    Socket {
+        request: u32,
+        family: i32,
+    },
     /// Opens a path inside as the sandbox user; no link is followed on the way.
-    Open { request: u32, flags: i32, mode: u32, make_parents: bool, path: &'m CStr },
-    MakeFolder { request: u32, path: &'m CStr },
+    Open {
+        request: u32,
+        flags: i32,
+        mode: u32,
+        make_parents: bool,
+        path: &'m CStr,
+    },
+    MakeFolder {
+        request: u32,
+        path: &'m CStr,
+    },
     Stop,
 }
 
@@ -48,8 +65,13 @@ pub struct StartRequest<'m> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StdioRequest {
     /// Without one, stdin is at its end.
-    Pipes { stdin: bool },
-    Terminal { rows: u16, columns: u16 },
+    Pipes {
+        stdin: bool,
+    },
+    Terminal {
+        rows: u16,
+        columns: u16,
+    },
 }
 
 /// The strings of a start request, read one by one where they lie.
@@ -196,7 +218,7 @@ pub fn encode_make_folder<'b>(buffer: &'b mut [u8], request: u32, path: &str) ->
 /// What init tells the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The sandbox stands, with these controls proven.
+    /// The sandbox stands, with these controls proven. Comes with its /workspace.
     Ready { controls: ControlSet },
     /// It could not be made; init ends.
     Failed { stage: Stage, errno: i32, missing: ControlSet },
@@ -225,7 +247,9 @@ impl Event {
         let mut e = Encoder::new(buffer);
         match self {
             Self::Ready { controls } => e.u32(READY).u64(controls.0),
-            Self::Failed { stage, errno, missing } => e.u32(FAILED).u32(stage as u32).i32(errno).u64(missing.0),
+            Self::Failed { stage, errno, missing } => {
+                e.u32(FAILED).u32(stage as u32).i32(errno).u64(missing.0)
+            }
             Self::Started { process, controls } => e.u32(STARTED).u32(process).u64(controls.0),
             Self::NotStarted { process, stage, errno, missing } => {
                 e.u32(NOT_STARTED).u32(process).u32(stage as u32).i32(errno).u64(missing.0)
@@ -283,7 +307,8 @@ mod tests {
     #[test]
     fn a_process_without_arguments_is_refused() {
         let mut buffer = [0; 128];
-        let message = encode_start(&mut buffer, 1, StdioRequest::Pipes { stdin: false }, false, "/", &[], &[]).unwrap();
+        let message =
+            encode_start(&mut buffer, 1, StdioRequest::Pipes { stdin: false }, false, "/", &[], &[]).unwrap();
         assert_eq!(Request::decode(message).unwrap_err(), MALFORMED);
     }
 

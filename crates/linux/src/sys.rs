@@ -132,7 +132,8 @@ pub fn chmod(dir: RawFd, path: &CStr, mode: u32) -> Result<()> {
 
 pub fn chown(path: &CStr, uid: u32, gid: u32) -> Result<()> {
     // SAFETY: the path is NUL-terminated and lives across the call.
-    let ret = unsafe { libc::syscall(libc::SYS_fchownat, CWD, ptr(path), uid, gid, libc::AT_SYMLINK_NOFOLLOW) };
+    let ret =
+        unsafe { libc::syscall(libc::SYS_fchownat, CWD, ptr(path), uid, gid, libc::AT_SYMLINK_NOFOLLOW) };
     check(ret).map(drop)
 }
 
@@ -245,8 +246,10 @@ pub fn mount_setattr(mount: RawFd, set: u64, userns: RawFd) -> Result<()> {
     let attr = MountAttr { set, clear: 0, propagation: 0, userns_fd: userns as u64 };
     let size = size_of::<MountAttr>();
     // SAFETY: attr lives across the call and the size is its own.
-    check(unsafe { libc::syscall(libc::SYS_mount_setattr, mount, ptr(c""), libc::AT_EMPTY_PATH, &attr, size) })
-        .map(drop)
+    check(unsafe {
+        libc::syscall(libc::SYS_mount_setattr, mount, ptr(c""), libc::AT_EMPTY_PATH, &attr, size)
+    })
+    .map(drop)
 }
 
 pub fn chdir(path: &CStr) -> Result<()> {
@@ -356,7 +359,8 @@ pub fn sethostname(name: &[u8]) -> Result<()> {
 pub fn new_session_keyring() -> Result<()> {
     const KEYCTL_JOIN_SESSION_KEYRING: c_int = 1;
     // SAFETY: a null name asks for a new one.
-    check(unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<u8>()) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<u8>()) })
+        .map(drop)
 }
 
 /// The serial number of the session keyring; an error where there is none.
@@ -458,7 +462,8 @@ pub fn loopback_up() -> Result<()> {
     request.ifr_name[1] = b'o' as libc::c_char;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: request lives across the call and is what SIOCSIFFLAGS reads.
-    check(unsafe { libc::syscall(libc::SYS_ioctl, socket.as_raw_fd(), libc::SIOCSIFFLAGS, &mut request) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_ioctl, socket.as_raw_fd(), libc::SIOCSIFFLAGS, &mut request) })
+        .map(drop)
 }
 
 pub fn ioctl_number(fd: RawFd, request: u64, value: u64) -> Result<usize> {
@@ -505,7 +510,8 @@ pub fn wait_any(wait: bool) -> Result<Option<(i32, c_int)>> {
     let mut status = 0;
     let flags = if wait { libc::__WALL } else { libc::__WALL | libc::WNOHANG };
     // SAFETY: status lives across the call; a null rusage is allowed.
-    let ret = unsafe { libc::syscall(libc::SYS_wait4, -1, &mut status, flags, std::ptr::null_mut::<c_void>()) };
+    let ret =
+        unsafe { libc::syscall(libc::SYS_wait4, -1, &mut status, flags, std::ptr::null_mut::<c_void>()) };
     check(ret).map(|pid| (pid != 0).then_some((pid as i32, status)))
 }
 

@@ -140,7 +140,8 @@ mod tests {
         let mut encoder = Encoder::new(&mut buffer);
         encoder.u64(1).u32(2);
         assert_eq!(encoder.finish().unwrap_err(), Errno(libc::EMSGSIZE));
-        let mut encoder = Encoder::new(&mut [0; 32]);
+        let mut buffer = [0; 32];
+        let mut encoder = Encoder::new(&mut buffer);
         encoder.text(b"a\0b");
         assert!(encoder.finish().is_err());
     }

@@ -1,11 +1,13 @@
 //! Making sandboxes.
 
+use crate::connection::{Connection, ReadyReceiver};
 use crate::image::Images;
-use crate::launcher::{Launcher, LauncherHandle};
+use crate::launcher::{CreatedReceiver, Launcher, LauncherHandle};
 use crate::report;
-use crate::sandbox::{Connection, NativeSandbox};
+use crate::sandbox::{NativeSandbox, check_start};
 use cofferdam_backend::{
-    Backend, BackendError, Capabilities, OomScope, Result, Sandbox, SandboxSpec, async_trait,
+    Backend, BackendError, Capabilities, OomScope, Process, ProcessSpec, Result, Sandbox, SandboxSpec,
+    async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
 use cofferdam_linux::cgroup::{self, Layout};
@@ -59,7 +61,10 @@ impl NativeBackend {
 
     fn request(&self, spec: &SandboxSpec, image: u32, sandbox: u32) -> Result<CreateRequest> {
         let Disk::Memory { bytes } = spec.limits.disk else {
-            return Err(BackendError::Unsupported { backend: "native", what: "keep a workspace on disk yet" });
+            return Err(BackendError::Unsupported {
+                backend: "native",
+                what: "keep a workspace on disk yet",
+            });
         };
         let (leave_out, fail_at) = self.mutation();
         let required = match spec.isolation {
@@ -111,6 +116,38 @@ impl Backend for NativeBackend {
     }
 
     async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
+        let pending = self.begin(spec)?;
+        Ok(Box::new(pending.finish().await?))
+    }
+
+    async fn create_and_start(
+        &self,
+        spec: SandboxSpec,
+        process: ProcessSpec,
+    ) -> Result<(Box<dyn Sandbox>, Result<Box<dyn Process>>)> {
+        check_start(&spec, &process)?;
+        let pending = self.begin(spec)?;
+        // Init finds the request waiting when it is done with the set-up.
+        let start = Connection::begin_start(&pending.connection, process)?;
+        let sandbox: Box<dyn Sandbox> = Box::new(pending.finish().await?);
+        let started = start.finish().await.map(|process| Box::new(process) as Box<dyn Process>);
+        Ok((sandbox, started))
+    }
+}
+
+/// A sandbox that the launcher was asked for.
+struct Pending {
+    spec: SandboxSpec,
+    number: u32,
+    launcher: Launcher,
+    layout: Arc<Layout>,
+    connection: Arc<Connection>,
+    created: CreatedReceiver,
+    ready: ReadyReceiver,
+}
+
+impl NativeBackend {
+    fn begin(&self, spec: SandboxSpec) -> Result<Pending> {
         spec.limits.validate()?;
         if spec.writable_root {
             return Err(BackendError::Unsupported { backend: "native", what: "make the root writable yet" });
@@ -122,25 +159,33 @@ impl Backend for NativeBackend {
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
         let created = self.launcher.create(request, inner)?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
-        // While the sandbox is being made.
+        // Looked up while the sandbox is being made.
         let layout = self.layout();
-        let created = created.await.map_err(|_| self.launcher.gone())?;
+        Ok(Pending { spec, number, launcher: self.launcher.clone(), layout, connection, created, ready })
+    }
+}
+
+impl Pending {
+    async fn finish(self) -> Result<NativeSandbox> {
+        let Self { spec, number, launcher, layout, connection, created, ready } = self;
+        let created = created.await.map_err(|_| launcher.gone())?;
         let created = created.map_err(|(stage, errno)| report::create_error(stage, errno, &layout))?;
         let sandbox = NativeSandbox {
             spec,
             number,
             slot: created.slot,
             connection,
-            launcher: self.launcher.clone(),
+            launcher,
             layout,
             proven: created.controls,
             is_destroyed: tokio::sync::Mutex::new(false),
             is_paused: false.into(),
-            pidfd: created.pidfd,
         };
         match ready.await {
-            Ok(Ok(_)) => Ok(Box::new(sandbox)),
-            Ok(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, &sandbox.layout)),
+            Ok(Ok(_)) => Ok(sandbox),
+            Ok(Err((stage, errno, missing))) => {
+                Err(report::ready_error(stage, errno, missing, &sandbox.layout))
+            }
             Err(_) => Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() }),
         }
     }

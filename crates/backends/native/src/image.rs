@@ -73,15 +73,20 @@ fn detached(path: &Path) -> Result<OwnedFd> {
 
 /// Refuses what cannot be a root filesystem, or would lead mounts astray.
 fn check_folder(folder: &Path) -> Result<()> {
-    let wrong = |fix: String| BackendError::from(InvalidValue::new("rootfs", folder.display().to_string(), fix));
+    let wrong =
+        |fix: String| BackendError::from(InvalidValue::new("rootfs", folder.display().to_string(), fix));
     let metadata = std::fs::metadata(folder).map_err(|e| wrong(format!("it cannot be opened: {e}")))?;
     if !metadata.is_dir() {
         return Err(wrong("it must be a folder that holds a root filesystem".to_owned()));
     }
-    for name in ["dev", "proc", "tmp", "run", "etc", "workspace", "dev/null", "dev/console", "dev/shm", "dev/pts"] {
+    for name in
+        ["dev", "proc", "tmp", "run", "etc", "workspace", "dev/null", "dev/console", "dev/shm", "dev/pts"]
+    {
         let is_link = std::fs::symlink_metadata(folder.join(name)).is_ok_and(|m| m.file_type().is_symlink());
         if is_link {
-            return Err(wrong(format!("/{name} in it is a symbolic link; it must be a folder, a file or absent")));
+            return Err(wrong(format!(
+                "/{name} in it is a symbolic link; it must be a folder, a file or absent"
+            )));
         }
     }
     Ok(())

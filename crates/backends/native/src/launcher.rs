@@ -49,8 +49,9 @@ impl LauncherHandle {
 pub(crate) struct Created {
     pub(crate) slot: u32,
     pub(crate) controls: ControlSet,
-    pub(crate) pidfd: Option<OwnedFd>,
 }
+
+pub(crate) type CreatedReceiver = oneshot::Receiver<CreateAnswer>;
 
 type CreateAnswer = std::result::Result<Created, (Stage, i32)>;
 
@@ -92,9 +93,7 @@ impl Launcher {
     fn send(&self, request: &LauncherRequest, fds: &[RawFd]) -> Result<()> {
         self.start_reading();
         let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
-        let sent = request
-            .encode(&mut buffer)
-            .and_then(|message| self.inner.socket.send(message, fds));
+        let sent = request.encode(&mut buffer).and_then(|message| self.inner.socket.send(message, fds));
         sent.map_err(|errno| match lock(&self.inner.gone).clone() {
             Some(cause) => BackendError::Gone { cause },
             None => BackendError::failed("asking the launcher", errno.into()),
@@ -108,11 +107,7 @@ impl Launcher {
     }
 
     /// Asks for a sandbox; the answer comes through the receiver.
-    pub(crate) fn create(
-        &self,
-        request: CreateRequest,
-        control: OwnedFd,
-    ) -> Result<oneshot::Receiver<CreateAnswer>> {
+    pub(crate) fn create(&self, request: CreateRequest, control: OwnedFd) -> Result<CreatedReceiver> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.inner.waiting).created.insert(request.sandbox, sender);
         self.send(&LauncherRequest::Create(request), &[control.as_raw_fd()])?;
@@ -153,9 +148,9 @@ async fn read_events(inner: Arc<Inner>) {
     let cause = loop {
         match inner.socket.receive(&mut buffer).await {
             Ok((0, _)) => break "the launcher ended".to_owned(),
-            Ok((n, fds)) => match LauncherEvent::decode(&buffer[..n]) {
+            Ok((n, _)) => match LauncherEvent::decode(&buffer[..n]) {
                 Ok(event) => {
-                    if let Some(cause) = dispatch(&inner, event, fds) {
+                    if let Some(cause) = dispatch(&inner, event) {
                         break cause;
                     }
                 }
@@ -170,12 +165,12 @@ async fn read_events(inner: Arc<Inner>) {
 }
 
 /// Hands an event to whoever waits for it; a cause if the launcher is done for.
-fn dispatch(inner: &Inner, event: LauncherEvent, mut fds: socket::Fds) -> Option<String> {
+fn dispatch(inner: &Inner, event: LauncherEvent) -> Option<String> {
     let mut waiting = lock(&inner.waiting);
     match event {
         LauncherEvent::Created { sandbox, slot, controls } => {
             if let Some(sender) = waiting.created.remove(&sandbox) {
-                let _ = sender.send(Ok(Created { slot, controls, pidfd: fds.take(0) }));
+                let _ = sender.send(Ok(Created { slot, controls }));
             }
         }
         LauncherEvent::NotCreated { sandbox, stage, errno } => {

@@ -4,6 +4,7 @@
 //! sandbox's init, and turns what they prove into isolation reports.
 
 mod backend;
+mod connection;
 mod doctor;
 mod image;
 mod launcher;

@@ -1,6 +1,6 @@
 //! One process in a sandbox, as the host holds it.
 
-use crate::sandbox::Connection;
+use crate::connection::Connection;
 use cofferdam_backend::{BackendError, ExitStatus, Process, ProcessId, Reader, Result, Writer, async_trait};
 use cofferdam_linux::sys;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -72,7 +72,10 @@ impl Process for NativeProcess {
     async fn resize(&self, rows: u16, columns: u16) -> Result<()> {
         let streams = self.state.streams();
         let Some(terminal) = &streams.terminal else {
-            return Err(BackendError::Unsupported { backend: "native", what: "resize a process without a terminal" });
+            return Err(BackendError::Unsupported {
+                backend: "native",
+                what: "resize a process without a terminal",
+            });
         };
         sys::set_window_size(terminal.as_raw_fd(), rows, columns)
             .map_err(|e| BackendError::failed("resizing the terminal", e.into()))

@@ -15,10 +15,6 @@ pub(crate) fn required() -> ControlSet {
     required
 }
 
-pub(crate) fn workspace() -> GuestPath {
-    GuestPath::parse("path", "/workspace").unwrap_or_else(|_| unreachable!("a constant that parses"))
-}
-
 pub(crate) fn step_failed(stage: Stage, errno: i32) -> String {
     format!("{} failed: {}", stage.text(), io::Error::from_raw_os_error(errno))
 }
@@ -72,9 +68,10 @@ pub(crate) fn start_error(spec: &ProcessSpec, stage: Stage, errno: i32, missing:
             path: program,
             reason: "the arguments are longer than the kernel takes".to_owned(),
         },
-        (Stage::PayloadExec, _) => {
-            BackendError::NotPermitted { path: program, reason: format!("cannot be executed: {}", text(errno)) }
-        }
+        (Stage::PayloadExec, _) => BackendError::NotPermitted {
+            path: program,
+            reason: format!("cannot be executed: {}", text(errno)),
+        },
         (Stage::PayloadWorkdir, libc::ENOENT) => BackendError::NotFound { path: spec.cwd.to_string() },
         (Stage::PayloadWorkdir, _) => BackendError::NotPermitted {
             path: spec.cwd.to_string(),
@@ -98,7 +95,9 @@ pub(crate) fn file_error(path: &GuestPath, errno: i32) -> BackendError {
     let path = path.to_string();
     match errno {
         libc::ENOENT => BackendError::NotFound { path },
-        libc::ELOOP => BackendError::NotPermitted { path, reason: "a link, or behind one: not followed".to_owned() },
+        libc::ELOOP => {
+            BackendError::NotPermitted { path, reason: "a link, or behind one: not followed".to_owned() }
+        }
         libc::ENXIO => BackendError::NotPermitted { path, reason: "not a plain file".to_owned() },
         libc::ENOSPC | libc::EDQUOT => {
             BackendError::failed(format!("writing {path}"), io::Error::from_raw_os_error(errno))
@@ -177,7 +176,11 @@ fn evidence(control: Control) -> &'static str {
 fn absence(control: Control, spec: &SandboxSpec, layout: &Layout) -> String {
     match (control, layout) {
         (
-            Control::MemoryLimit | Control::PidsLimit | Control::CpuLimit | Control::SwapOff | Control::DevicesLimit,
+            Control::MemoryLimit
+            | Control::PidsLimit
+            | Control::CpuLimit
+            | Control::SwapOff
+            | Control::DevicesLimit,
             Layout::None { reason },
         ) => reason.clone(),
         (Control::DevicesLimit, Layout::V2 { .. }) => {

@@ -43,7 +43,11 @@ impl Terminal {
 struct UntilHangUp(pipe::Receiver);
 
 impl AsyncRead for UntilHangUp {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match ready!(Pin::new(&mut self.0).poll_read(cx, buf)) {
             Err(error) if error.raw_os_error() == Some(libc::EIO) => Poll::Ready(Ok(())),
             other => Poll::Ready(other),

@@ -1,7 +1,10 @@
 //! Finds out which cgroups this machine has, and where this process may make its own.
 
 use super::BASE;
+use crate::sys;
+use std::ffi::CString;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,10 +12,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
     /// Version 1: a mount per controller.
-    V1 { mounts: Vec<(String, PathBuf)> },
+    V1 {
+        mounts: Vec<(String, PathBuf)>,
+    },
     /// Version 2: the folder below which groups are made.
-    V2 { base: PathBuf },
-    None { reason: String },
+    V2 {
+        base: PathBuf,
+    },
+    None {
+        reason: String,
+    },
 }
 
 /// The controllers without which there are no limits.
@@ -21,12 +30,34 @@ pub(crate) const NEEDED: [&str; 3] = ["memory", "pids", "cpu"];
 /// Version 1 controllers that are used where they exist.
 const USED_V1: [&str; 6] = ["memory", "pids", "cpu", "cpuacct", "devices", "freezer"];
 
-/// Reads this process's view of the machine.
+/// Looks at this process's view of the machine: the usual places first, as the list of mounts takes longer.
 pub fn detect() -> Layout {
+    usual_place().unwrap_or_else(from_mounts)
+}
+
+/// Version 1 below /sys/fs/cgroup, as systemd and most others mount it.
+fn usual_place() -> Option<Layout> {
+    const CGROUP_V1: i64 = 0x27_e0eb;
+    if sys::geteuid() != 0 {
+        return None;
+    }
+    let mut mounts = Vec::with_capacity(USED_V1.len());
+    for controller in USED_V1 {
+        let path = format!("/sys/fs/cgroup/{controller}");
+        let open =
+            sys::open(sys::CWD, &CString::new(path.as_str()).ok()?, libc::O_PATH | libc::O_DIRECTORY, 0);
+        let is_v1 = open.and_then(|fd| sys::statfs(fd.as_raw_fd())).is_ok_and(|stat| stat.kind == CGROUP_V1);
+        if is_v1 {
+            mounts.push((controller.to_owned(), PathBuf::from(path)));
+        }
+    }
+    let has_all = NEEDED.iter().all(|needed| mounts.iter().any(|(name, _)| name == needed));
+    has_all.then_some(Layout::V1 { mounts })
+}
+
+fn from_mounts() -> Layout {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
-    // SAFETY: cannot fail and touches no memory.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    detect_from(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"), is_root)
+    detect_from(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"), sys::geteuid() == 0)
 }
 
 /// The same, from the text of `mountinfo` and `cgroup`.
@@ -34,7 +65,8 @@ pub fn detect_from(mountinfo: &str, own: &str, is_root: bool) -> Layout {
     let mounts: Vec<_> = mountinfo.lines().filter_map(parse_mount).collect();
     let mut v1 = Vec::new();
     for controller in USED_V1 {
-        let found = mounts.iter().find(|m| m.kind == "cgroup" && m.options.split(',').any(|o| o == controller));
+        let found =
+            mounts.iter().find(|m| m.kind == "cgroup" && m.options.split(',').any(|o| o == controller));
         if let Some(mount) = found {
             v1.push((controller.to_owned(), PathBuf::from(mount.target)));
         }
@@ -65,8 +97,7 @@ fn v2_base(top: &Path, own: &str, is_root: bool) -> Layout {
         let metadata = fs::metadata(home.join(file));
         metadata.is_ok_and(|m| {
             use std::os::unix::fs::MetadataExt;
-            // SAFETY: cannot fail and touches no memory.
-            m.uid() == unsafe { libc::geteuid() } && m.permissions().mode() & 0o200 != 0
+            m.uid() == sys::geteuid() && m.permissions().mode() & 0o200 != 0
         })
     };
     if !writable("cgroup.procs") || !writable("cgroup.subtree_control") {
@@ -76,7 +107,9 @@ fn v2_base(top: &Path, own: &str, is_root: bool) -> Layout {
     let controllers = fs::read_to_string(home.join("cgroup.controllers")).unwrap_or_default();
     let has = |needed: &&str| controllers.split_whitespace().any(|c| c == *needed);
     match NEEDED.iter().find(|needed| !has(needed)) {
-        Some(missing) => Layout::None { reason: format!("the {missing} controller is not delegated to this user") },
+        Some(missing) => {
+            Layout::None { reason: format!("the {missing} controller is not delegated to this user") }
+        }
         None => Layout::V2 { base: home },
     }
 }

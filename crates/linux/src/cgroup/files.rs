@@ -23,8 +23,16 @@ pub struct Usage {
     pub cpu_throttled: Option<u64>,
 }
 
+/// The beginning of a small file, with no more calls than it takes.
+fn text(path: &Path) -> Option<String> {
+    let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+    let mut buffer = [0; 1024];
+    let text = sys::read_file(sys::CWD, &path, &mut buffer).ok()?;
+    std::str::from_utf8(text).ok().map(str::to_owned)
+}
+
 fn number(path: PathBuf) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    text(&path)?.trim().parse().ok()
 }
 
 /// One value of a file of `key value` lines.
@@ -50,7 +58,7 @@ impl Layout {
 
     fn usage_v1(&self, group: &str) -> Usage {
         let file = |controller: &str, file: &str| Some(self.v1_folder(controller, group)?.join(file));
-        let text = |controller, name| file(controller, name).and_then(|p| fs::read_to_string(p).ok());
+        let text = |controller, name| file(controller, name).and_then(|p| text(&p));
         let count = |controller, name| file(controller, name).and_then(number);
         Usage {
             cpu_time_us: count("cpuacct", "cpuacct.usage").map(|ns| ns / 1000),
@@ -127,7 +135,7 @@ fn open_path(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn usage_v2(folder: &Path) -> Usage {
-    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let text = |name: &str| text(&folder.join(name)).unwrap_or_default();
     let (cpu, events) = (text("cpu.stat"), text("memory.events"));
     Usage {
         cpu_time_us: keyed(&cpu, "usage_usec"),

@@ -48,7 +48,9 @@ pub enum Cgroups {
     V1(v1::Tree),
     V2(v2::Tree),
     /// None that this user may use; the reason is for the report.
-    None { reason: String },
+    None {
+        reason: String,
+    },
 }
 
 /// How a process gets into a sandbox's group.

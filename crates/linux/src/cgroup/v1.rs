@@ -51,7 +51,8 @@ impl Tree {
             let base = open_folder(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             controllers.push(Controller { name, base });
         }
-        let devices = mounts.iter().find(|(n, _)| n == "devices").and_then(|(_, mount)| devices_group(mount).ok());
+        let devices =
+            mounts.iter().find(|(n, _)| n == "devices").and_then(|(_, mount)| devices_group(mount).ok());
         Ok(Self { controllers, devices })
     }
 
@@ -68,7 +69,8 @@ impl Tree {
                 let _ = self.remove(name);
             })?);
         }
-        if let Some(devices) = self.devices.as_ref().filter(|_| !limits.leave_out.has(Control::DevicesLimit)) {
+        if let Some(devices) = self.devices.as_ref().filter(|_| !limits.leave_out.has(Control::DevicesLimit))
+        {
             let fd = sys::open(devices.as_raw_fd(), c"tasks", libc::O_WRONLY, 0);
             tasks.push(fd.map_err(|e| (Stage::Cgroup, e))?);
             proven.insert(Control::DevicesLimit);
@@ -104,11 +106,14 @@ impl Tree {
             Ok(()) => {}
             // Left by a launcher that was killed; its processes died with it.
             Err(Errno(libc::EEXIST)) => {
-                sys::rmdir(base, name).and_then(|()| sys::mkdir(base, name, 0o755)).map_err(|e| (Stage::Cgroup, e))?;
+                sys::rmdir(base, name)
+                    .and_then(|()| sys::mkdir(base, name, 0o755))
+                    .map_err(|e| (Stage::Cgroup, e))?;
             }
             Err(errno) => return Err((Stage::Cgroup, errno)),
         }
-        let folder = sys::open(base, name, libc::O_PATH | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
+        let folder =
+            sys::open(base, name, libc::O_PATH | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
         apply(controller.name, &folder, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
         sys::open(folder.as_raw_fd(), c"tasks", libc::O_WRONLY, 0).map_err(|e| (Stage::Cgroup, e))
     }
@@ -127,6 +132,14 @@ impl Tree {
 
 fn devices_group(mount: &Path) -> Result<OwnedFd> {
     let base = open_folder(&mount.join(BASE))?;
+    let mut buffer = [0; 256];
+    let now = sys::read_file(base.as_raw_fd(), c"devices.list", &mut buffer)?;
+    let lines = now.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    if lines.clone().count() == ALLOWED_DEVICES.len()
+        && lines.clone().all(|line| ALLOWED_DEVICES.contains(&line))
+    {
+        return Ok(base);
+    }
     sys::write_file(base.as_raw_fd(), c"devices.deny", b"a")?;
     for device in ALLOWED_DEVICES {
         sys::write_file(base.as_raw_fd(), c"devices.allow", device)?;

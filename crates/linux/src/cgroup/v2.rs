@@ -52,7 +52,9 @@ impl Tree {
         match sys::mkdir(base, name, 0o755) {
             Ok(()) => {}
             Err(Errno(libc::EEXIST)) => {
-                sys::rmdir(base, name).and_then(|()| sys::mkdir(base, name, 0o755)).map_err(|e| (Stage::Cgroup, e))?;
+                sys::rmdir(base, name)
+                    .and_then(|()| sys::mkdir(base, name, 0o755))
+                    .map_err(|e| (Stage::Cgroup, e))?;
             }
             Err(errno) => return Err((Stage::Cgroup, errno)),
         }

@@ -134,11 +134,17 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
     if !plan.leaves_out(Control::InitProtected) {
         plan.at(Stage::InitDumpable, sys::prctl(libc::PR_SET_DUMPABLE, 0, 0))?;
     }
+    if !plan.leaves_out(Control::Capabilities) {
+        // Every process inherits that; what init itself holds is not touched by it.
+        plan.at(Stage::InitCapabilities, caps::drop_bounding(plan.last_capability))?;
+    }
     plan.at(Stage::InitCapabilities, caps::set(caps::INIT))?;
     if !plan.leaves_out(Control::InitSeccomp) {
         plan.at(Stage::InitSeccomp, sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0))?;
         plan.at(Stage::InitSeccomp, seccomp::install(plan.init_filter).map_err(Errno))?;
     }
     sys::umask(0o022);
-    Ok(Kit { landlock, signals })
+    let workspace = sys::open(sys::CWD, c"/workspace", libc::O_PATH | libc::O_DIRECTORY, 0);
+    let workspace = plan.at(Stage::Workspace, workspace)?.into_raw_fd();
+    Ok(Kit { landlock, signals, workspace })
 }

@@ -129,7 +129,8 @@ impl InitPlan<'_> {
 pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
     match build(plan) {
         Ok((controls, kit)) => {
-            send(plan.control, Event::Ready { controls });
+            send_with(plan.control, Event::Ready { controls }, &[kit.workspace]);
+            sys::close(kit.workspace);
             serve::serve(plan, &kit)
         }
         Err(Failure { stage, errno, missing }) => {
@@ -144,6 +145,8 @@ pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
 pub(crate) struct Kit {
     pub(crate) landlock: Option<RawFd>,
     pub(crate) signals: RawFd,
+    /// For the host, which asks its filesystem what is left of it.
+    pub(crate) workspace: RawFd,
 }
 
 fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {

@@ -100,11 +100,9 @@ fn proc(plan: &InitPlan<'_>) -> StageResult {
 }
 
 fn place(plan: &InitPlan<'_>) -> StageResult {
-    for (source, target) in [
-        (c"/files/workspace", c"/new/workspace"),
-        (c"/files/tmp", c"/new/tmp"),
-        (c"/files/run", c"/new/run"),
-    ] {
+    for (source, target) in
+        [(c"/files/workspace", c"/new/workspace"), (c"/files/tmp", c"/new/tmp"), (c"/files/run", c"/new/run")]
+    {
         plan.at(Stage::Workspace, bind(source, target))?;
     }
     Ok(())

@@ -254,9 +254,6 @@ fn connect(launch: &Launch<'_>) -> StageResult {
 
 fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
     let keeps_caps = plan.leaves_out(Control::Capabilities);
-    if !keeps_caps {
-        plan.at(Stage::PayloadCapabilities, caps::drop_bounding(plan.last_capability))?;
-    }
     if keeps_caps {
         plan.at(Stage::PayloadCapabilities, sys::prctl(libc::PR_SET_KEEPCAPS, 1, 0))?;
     } else if !plan.leaves_out(Control::Securebits) {
@@ -271,7 +268,8 @@ fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
         plan.at(Stage::PayloadCapabilities, caps::set(0))?;
     }
     // A change of ids clears it, so it comes after.
-    plan.at(Stage::PayloadDeathSignal, sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0)).map(drop)
+    plan.at(Stage::PayloadDeathSignal, sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0))
+        .map(drop)
 }
 
 fn enter_workdir(launch: &Launch<'_>) -> StageResult {

@@ -97,7 +97,7 @@ fn proc(seen: &mut ControlSet) {
         Ok(dev) => Ok(dev) != own,
         Err(Errno(errno)) => errno == libc::ENOENT,
     };
-    let covered = [c"/proc/sys", c"/proc/kallsyms", c"/proc/keys", c"/proc/kcore", c"/proc/cmdline"];
+    let covered = [c"/proc/sys", c"/proc/kallsyms", c"/proc/keys", c"/proc/cmdline"];
     seen.set(Control::ProcMasked, covered.into_iter().all(masked));
     seen.set(Control::ProcReadOnly, mount_flags(c"/proc", RDONLY));
 }
@@ -142,7 +142,10 @@ pub(super) fn payload(plan: &InitPlan<'_>, landlock: Option<RawFd>, seen: &mut C
     seen.set(Control::SeparateInitUid, uid == plan.payload_id && uid != plan.init_id);
     let nofile = sys::getrlimit(libc::RLIMIT_NOFILE as i32);
     seen.set(Control::Rlimits, nofile.is_ok_and(|(soft, _)| soft <= super::lockdown::NOFILE));
-    seen.set(Control::CoreDumpsOff, sys::getrlimit(libc::RLIMIT_CORE as i32).is_ok_and(|(_, hard)| hard <= 1));
+    seen.set(
+        Control::CoreDumpsOff,
+        sys::getrlimit(libc::RLIMIT_CORE as i32).is_ok_and(|(_, hard)| hard <= 1),
+    );
     if landlock.is_some() {
         let canary = sys::open(sys::CWD, c"/run/.landlock", libc::O_WRONLY, 0);
         seen.set(Control::Landlock, canary.err() == Some(Errno(libc::EACCES)));

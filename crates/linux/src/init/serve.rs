@@ -2,11 +2,11 @@
 
 use super::payload::{self, Scratch};
 use super::{Failure, InitPlan, Kit, files, send, send_with};
+use crate::ControlSet;
 use crate::protocol::{Event, MAX_START_BYTES, Request, StartRequest, StdioRequest};
 use crate::socket::{self, Fds, MAX_MESSAGE};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
-use crate::ControlSet;
 use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

@@ -30,7 +30,8 @@ impl Launcher {
             request.leave_out = ControlSet::EMPTY;
             request.fail_at = None;
         }
-        let fails_at = |stage| if request.fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
+        let fails_at =
+            |stage| if request.fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
         fails_at(Stage::Slot)?;
         let slot = self.slots.take().map_err(|e| (Stage::Slot, e))?;
         fails_at(Stage::Cgroup)?;
@@ -43,8 +44,9 @@ impl Launcher {
         let (pid, pidfd) = made.inspect_err(|_| {
             let _ = self.cgroups.remove(&name);
         })?;
-        let created = LauncherEvent::Created { sandbox: request.sandbox, slot: slot.number, controls: proven };
-        reply(self.socket, created, &[pidfd.as_raw_fd()]);
+        let created =
+            LauncherEvent::Created { sandbox: request.sandbox, slot: slot.number, controls: proven };
+        reply(self.socket, created, &[]);
         let live = Live { pid, pidfd, slot, is_dead: false, is_unwanted: false };
         self.live.insert(request.sandbox, live);
         Ok(())
@@ -189,7 +191,11 @@ fn keep(parts: &[&[RawFd]]) -> [RawFd; 16] {
 fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
     let mut overlays = Vec::with_capacity(names.len());
     let upper = |part: &str| {
-        if is_writable { format!(",upperdir=/files/root/{part}/upper,workdir=/files/root/{part}/work,userxattr") } else { String::new() }
+        if is_writable {
+            format!(",upperdir=/files/root/{part}/upper,workdir=/files/root/{part}/work,userxattr")
+        } else {
+            String::new()
+        }
     };
     overlays.push(Overlay {
         target: c_string("/new")?,

@@ -29,22 +29,40 @@ pub struct CreateRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LauncherRequest {
     /// Comes with a detached mount for each name: `base` and `image` make the root, any other is a part of it.
-    AddImage { image: u32, names: Vec<String> },
+    AddImage {
+        image: u32,
+        names: Vec<String>,
+    },
     /// Comes with init's end of the control socket.
     Create(CreateRequest),
-    Destroy { sandbox: u32 },
+    Destroy {
+        sandbox: u32,
+    },
 }
 
 /// What the launcher answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LauncherEvent {
-    /// Comes with a pidfd of init.
-    Created { sandbox: u32, slot: u32, controls: ControlSet },
-    NotCreated { sandbox: u32, stage: Stage, errno: i32 },
+    Created {
+        sandbox: u32,
+        slot: u32,
+        controls: ControlSet,
+    },
+    NotCreated {
+        sandbox: u32,
+        stage: Stage,
+        errno: i32,
+    },
     /// Everything of it is gone; an error number where something stayed.
-    Destroyed { sandbox: u32, errno: i32 },
+    Destroyed {
+        sandbox: u32,
+        errno: i32,
+    },
     /// The launcher could not set itself up; it ends.
-    Unusable { stage: Stage, errno: i32 },
+    Unusable {
+        stage: Stage,
+        errno: i32,
+    },
 }
 
 const ADD_IMAGE: u32 = 1;

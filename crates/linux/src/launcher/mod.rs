@@ -164,7 +164,8 @@ impl Launcher {
             Ok(LauncherRequest::AddImage { image, names }) => {
                 let layers: Option<Vec<_>> =
                     names.iter().enumerate().map(|(i, name)| Some((name.clone(), fds.take(i)?))).collect();
-                let added = layers.ok_or(Errno(libc::EBADMSG)).and_then(|layers| staging::add_image(image, &layers));
+                let added =
+                    layers.ok_or(Errno(libc::EBADMSG)).and_then(|layers| staging::add_image(image, &layers));
                 // A failure shows when the image is used: creating a sandbox of it then fails.
                 if added.is_ok() {
                     self.images.insert(image, names);

@@ -8,8 +8,11 @@ use crate::sys::{self, Errno, Result};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What tells about the host, or about other sandboxes, more than about the process that reads it.
-const PROC_MASKS: [&str; 40] = [
+/// What tells about the host, or about other sandboxes, more than about the process that reads it; sorted.
+///
+/// What the kernel lets only its own root read (kcore, kmsg, slabinfo and the like) is not in it: no id of a
+/// sandbox is that root, and a cover costs as much time as any other mount.
+const PROC_MASKS: [&str; 29] = [
     "acpi",
     "asound",
     "buddyinfo",
@@ -25,30 +28,19 @@ const PROC_MASKS: [&str; 40] = [
     "ioports",
     "irq",
     "kallsyms",
-    "kcore",
     "key-users",
     "keys",
-    "kmsg",
-    "kpagecgroup",
-    "kpagecount",
-    "kpageflags",
     "latency_stats",
     "locks",
     "modules",
     "mtrr",
-    "pagetypeinfo",
     "partitions",
     "sched_debug",
     "schedstat",
     "scsi",
-    "slabinfo",
     "softirqs",
     "sys",
-    "sysrq-trigger",
-    "timer_list",
-    "timer_stats",
     "tty",
-    "vmallocinfo",
     "zoneinfo",
 ];
 
@@ -140,16 +132,16 @@ pub(super) fn add_image(image: u32, layers: &[(String, OwnedFd)]) -> Result<()> 
     Ok(())
 }
 
-/// Those of the masks that this kernel has.
+/// Those of the masks that this kernel has. One listing of /proc is cheaper than a look at each.
 pub(super) fn proc_masks() -> Vec<ProcMask> {
     let mut masks = Vec::with_capacity(PROC_MASKS.len());
-    for name in PROC_MASKS {
-        let (Ok(here), Ok(target)) = (CString::new(format!("/proc/{name}")), CString::new(format!("/new/proc/{name}")))
-        else {
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| PROC_MASKS.binary_search(name).is_ok()) else {
             continue;
         };
-        if let Ok(stat) = sys::stat_at(sys::CWD, &here, libc::AT_SYMLINK_NOFOLLOW) {
-            masks.push(ProcMask { target, is_folder: stat.st_mode & libc::S_IFMT == libc::S_IFDIR });
+        if let (Ok(target), Ok(kind)) = (CString::new(format!("/new/proc/{name}")), entry.file_type()) {
+            masks.push(ProcMask { target, is_folder: kind.is_dir() });
         }
     }
     masks
@@ -166,5 +158,15 @@ pub(super) fn own_namespaces() -> NamespaceIds {
         ipc: id(c"/proc/self/ns/ipc"),
         uts: id(c"/proc/self/ns/uts"),
         cgroup: id(c"/proc/self/ns/cgroup"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_sorted_for_the_search() {
+        assert!(PROC_MASKS.is_sorted());
     }
 }

@@ -12,11 +12,15 @@
 //! Filters stack, and the strictest answer wins: a payload runs under PID 1's filter and under its own. So
 //! [`Profile::Init`] allows at least what the payload's profiles allow, and a test holds it to that.
 
+#[cfg(test)]
 mod assemble;
+#[cfg(test)]
 mod compile;
+mod compiled;
 mod describe;
 mod nr;
 mod program;
+#[cfg(test)]
 mod ranges;
 mod rules;
 mod table;
@@ -33,8 +37,6 @@ mod live;
 mod naive;
 #[cfg(test)]
 mod tests;
-
-use std::sync::OnceLock;
 
 pub use describe::describe;
 pub use program::{Program, install};
@@ -54,16 +56,19 @@ pub enum Profile {
 impl Profile {
     pub const ALL: [Profile; 3] = [Profile::Payload, Profile::PayloadOneId, Profile::Init];
 
-    /// The compiled filter. The first use of each profile compiles and allocates, so the launcher calls this
-    /// before it clones; later calls only read.
+    /// The compiled filter. It is part of the binary, because compiling takes longer than installing.
     pub fn program(self) -> &'static Program {
-        static PROGRAMS: [OnceLock<Program>; 3] = [const { OnceLock::new() }; 3];
-        let slot = match self {
-            Profile::Payload => &PROGRAMS[0],
-            Profile::PayloadOneId => &PROGRAMS[1],
-            Profile::Init => &PROGRAMS[2],
-        };
-        slot.get_or_init(|| compile::compile(&table::table(self)))
+        match self {
+            Profile::Payload => &compiled::PAYLOAD,
+            Profile::PayloadOneId => &compiled::PAYLOAD_ONE_ID,
+            Profile::Init => &compiled::INIT,
+        }
+    }
+
+    /// The same, compiled now.
+    #[cfg(test)]
+    fn compile(self) -> Program {
+        compile::compile(&table::table(self))
     }
 }
 

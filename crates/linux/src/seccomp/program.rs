@@ -1,5 +1,6 @@
 //! A compiled filter, and the one system call that installs it.
 
+use std::borrow::Cow;
 use std::io;
 
 use libc::{c_ulong, sock_filter, sock_fprog};
@@ -14,16 +15,22 @@ const FLAGS: c_ulong = 0;
 /// A BPF program that `compile` made: at most 4096 instructions, every jump inside it, a return at the end of
 /// each path.
 #[derive(Debug)]
-pub struct Program(Vec<sock_filter>);
+pub struct Program(Cow<'static, [sock_filter]>);
 
 impl Program {
+    #[cfg(test)]
     pub(super) fn new(code: Vec<sock_filter>) -> Self {
         assert!(
             code.len() <= libc::BPF_MAXINSNS as usize,
             "a filter of {} instructions is too long",
             code.len()
         );
-        Program(code)
+        Program(Cow::Owned(code))
+    }
+
+    /// A program that was compiled before, when this crate was written; a test holds it to what `compile` makes.
+    pub(super) const fn compiled(code: &'static [sock_filter]) -> Self {
+        Program(Cow::Borrowed(code))
     }
 
     pub fn as_slice(&self) -> &[sock_filter] {

@@ -276,3 +276,27 @@ fn the_table_is_the_golden_one() {
     let golden = std::fs::read_to_string(&path).unwrap();
     assert!(golden == text, "golden.txt differs; run with COFFERDAM_BLESS=1 and look at the difference");
 }
+
+/// The compiled filters are those of the table. COFFERDAM_BLESS=1 rewrites them.
+#[test]
+fn the_compiled_filters_are_up_to_date() {
+    let mut text = String::from(
+        "//! The filters as BPF, made from the table by a test (`COFFERDAM_BLESS=1`); not to be edited.\n\n\
+         use super::program::Program;\nuse libc::sock_filter;\n\n\
+         const fn op(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {\n    sock_filter { code, jt, jf, k }\n}\n",
+    );
+    let names = ["PAYLOAD", "PAYLOAD_ONE_ID", "INIT"];
+    for (profile, name) in Profile::ALL.into_iter().zip(names) {
+        text += &format!("\n#[rustfmt::skip]\npub(super) static {name}: Program = Program::compiled(&[\n");
+        for f in profile.compile().as_slice() {
+            text += &format!("    op({:#04x}, {}, {}, {:#x}),\n", f.code, f.jt, f.jf, f.k);
+        }
+        text += "]);\n";
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/seccomp/compiled.rs");
+    if std::env::var_os("COFFERDAM_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let compiled = std::fs::read_to_string(&path).unwrap();
+    assert!(compiled == text, "compiled.rs is not what the table says; run with COFFERDAM_BLESS=1");
+}

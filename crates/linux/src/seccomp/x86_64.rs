@@ -6,13 +6,16 @@ use super::table::{Action, Call, Group, calls};
 
 /// `AUDIT_ARCH_X86_64`, which libc lacks. 32-bit calls (`int 0x80`) come with another value and other
 /// numbers.
+#[cfg(test)]
 pub(super) const AUDIT_ARCH: u32 = 0xc000_003e;
 
 /// Numbers from here on are x32: the same calls under a second number, with structures of their own. No table
 /// of ours speaks of them, so a program that uses one is killed.
+#[cfg(test)]
 pub(super) const FOREIGN_NUMBERS_FROM: Option<u32> = Some(0x4000_0000);
 
 /// Where the words of a 64-bit argument lie.
+#[cfg(test)]
 pub(super) const LOW_WORD: u32 = 0;
 
 pub(super) const GROUPS: &[Group] = &[

@@ -10,15 +10,15 @@ use super::verdict;
 use crate::artifacts::{Collected, collect};
 use crate::ids::draw_sandbox_id;
 use crate::output::LiveOutput;
-use crate::runtime::{Runtime, present_in};
-use cofferdam_backend::{Backend, BackendError, Process, ProcessSpec, Sandbox, Stats};
+use crate::runtime::present_in;
+use cofferdam_backend::{Backend, BackendError, Process, Sandbox, Stats};
 use cofferdam_core::{IsolationReport, JobResult};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const SIGKILL: i32 = 9;
 
-/// Runs a job in a sandbox of its own. When it returns, that sandbox is gone; so it is when it is dropped.
+/// Runs a job in a sandbox of its own. When it returns, that sandbox is gone or going; so it is when it is dropped.
 pub async fn run(
     backend: &dyn Backend,
     spec: JobSpec,
@@ -28,8 +28,18 @@ pub async fn run(
     let id = draw_sandbox_id().map_err(JobError::Id)?;
     let sandbox = sandbox_spec(id, &spec);
     let job = prepare(spec)?;
-    let sandbox = backend.create(sandbox).await.map_err(JobError::Create)?;
-    execute(&*sandbox, job, live, cancel).await
+    if !job.files.is_empty() {
+        let sandbox = backend.create(sandbox).await.map_err(JobError::Create)?;
+        return execute(&*sandbox, job, live, cancel).await;
+    }
+    // Nothing has to be in place before the process, so both are asked for at once.
+    let began = Instant::now();
+    let made = backend.create_and_start(sandbox, job.process.clone()).await;
+    let (sandbox, started) = made.map_err(JobError::Create)?;
+    match explain(&*sandbox, started, &job).await {
+        Ok(process) => Ok(attend(&*sandbox, &*process, job, began, live, cancel).await),
+        Err(error) => Err(error),
+    }
 }
 
 /// Runs a job in a sandbox that was made for it, by the same [`sandbox_spec`], and destroys that.
@@ -57,7 +67,7 @@ async fn execute(
     };
     let began = Instant::now();
     let started = match staged {
-        Ok(()) => start(sandbox, job.process.clone(), job.runtime).await,
+        Ok(()) => explain(sandbox, sandbox.start(job.process.clone()).await, &job).await,
         Err(error) => Err(error),
     };
     match started {
@@ -78,13 +88,14 @@ async fn stage(sandbox: &dyn Sandbox, files: Vec<FileIn>) -> Result<(), JobError
     Ok(())
 }
 
-async fn start(
+/// Says of a process that did not start what the caller can do about it.
+async fn explain(
     sandbox: &dyn Sandbox,
-    process: ProcessSpec,
-    runtime: Option<&'static Runtime>,
+    started: Result<Box<dyn Process>, BackendError>,
+    job: &PreparedJob,
 ) -> Result<Box<dyn Process>, JobError> {
-    let workdir = process.cwd.to_string();
-    match (sandbox.start(process).await, runtime) {
+    let workdir = job.process.cwd.to_string();
+    match (started, job.runtime) {
         (Err(BackendError::NotFound { path }), Some(runtime)) if names(&path, runtime.program) => {
             let present = present_in(sandbox).await;
             Err(JobError::MissingRuntime { language: runtime.name, program: runtime.program, present })
@@ -134,10 +145,13 @@ async fn attend(
         let _ = process.signal(SIGKILL).await;
     }
     let evidence = gather(sandbox, &mut job, &ending, &mut cancel).await;
-    if let Err(error) = sandbox.destroy().await {
-        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
+    // Whoever still holds a stream goes with the sandbox. Where both are at their end, nothing has to be waited
+    // for: dropping the sandbox ends what runs on, and its removal is nobody's time.
+    if !streams.at_end(live).await {
+        if let Err(error) = sandbox.destroy().await {
+            job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
+        }
     }
-    // Nothing that could write is left, so the streams are at their end or about to be.
     let kept = streams.drain(live).await;
     conclude(job, ending, evidence, kept, duration)
 }

@@ -15,6 +15,9 @@ use tokio::time::{Instant, timeout};
 /// Half of what a pipe holds: few reads for much output, little memory for little.
 const READ_BYTES: usize = 32 << 10;
 
+/// How long a stream may take to show its end, before it is taken to be held by another process.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
 /// The end of a dead process's output comes at once. Waiting longer means that something is badly wrong.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -81,6 +84,16 @@ impl Streams {
         };
         tokio::join!(input, output);
         std::future::pending().await
+    }
+
+    /// Whether both streams end at once, now that the process is dead; what they still hold is passed on.
+    pub(super) async fn at_end(&mut self, live: &mut dyn LiveOutput) -> bool {
+        let rest = async {
+            while let Some(stream) = self.output.read().await {
+                self.output.pass_on(stream, live);
+            }
+        };
+        timeout(AT_ONCE, rest).await.is_ok()
     }
 
     /// Reads what a dead process left, to its end.

@@ -4,6 +4,7 @@ use cofferdam_linux::ControlSet;
 use cofferdam_linux::launcher::{LauncherOptions, default_runtime_folder, run_on_stdin};
 
 fn main() {
-    let leave_out = std::env::args().nth(1).and_then(|bits| bits.parse().ok()).map_or(ControlSet::EMPTY, ControlSet);
+    let leave_out =
+        std::env::args().nth(1).and_then(|bits| bits.parse().ok()).map_or(ControlSet::EMPTY, ControlSet);
     run_on_stdin(&LauncherOptions { runtime_folder: default_runtime_folder(), leave_out })
 }

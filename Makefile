@@ -1,0 +1,42 @@
+# The names of things to do; how they are done is in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help up build test test-vm attack bench fuzz audit coverage soak fmt clean
+
+help: ## list these targets
+	@awk -F ': *## *' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## build, run a sample in a sandbox, show its result and isolation report
+	@scripts/up.sh
+
+build: ## build the release binary: static, one file
+	@scripts/build.sh
+
+test: ## everything that CI checks; PART=unit runs one part
+	@scripts/test.sh $(PART)
+
+test-vm: ## the test binaries in target/vm on cgroup v2, as root and rootless
+	@scripts/test-vm.sh
+
+attack: ## the attack suite; ARGS=... go to it
+	@scripts/attack.sh $(ARGS)
+
+bench: ## side by side with bubblewrap, runc, podman, docker and gVisor; ARGS=... go to it
+	@scripts/bench.sh $(ARGS)
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60); ARGS=TARGET for one; needs nightly
+	@scripts/fuzz.sh $(ARGS)
+
+audit: ## licences, bans, sources and advisories of all dependencies (cargo-deny)
+	@scripts/audit.sh
+
+coverage: ## lines covered, by crate; less than 90% fails (cargo-llvm-cov)
+	@scripts/coverage.sh
+
+soak: ## run sandboxes for SOAK_SECONDS (600) and see that nothing is left
+	@scripts/soak.sh
+
+fmt: ## format the code
+	@cargo fmt --all
+
+clean: ## remove what was built here; the VM's cache stays
+	@cargo clean

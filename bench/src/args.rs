@@ -1,0 +1,150 @@
+//! The command line, parsed once into settled values. By hand, so that a benchmark builds in seconds.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::contestants;
+use crate::failure::{Failure, Result};
+
+pub(crate) const USAGE: &str = "\
+Times whole commands side by side on one root filesystem. Run bench/setup.sh (as root) once before.
+
+usage: cofferdam-bench [options]
+  --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
+  --only NAME,…        bare, bwrap, cofferdam, runc, podman, docker, runsc; default: all
+  --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
+  --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
+  --quick              a tenth of everything, to see that it works; its verdicts are noisy
+  --json OUT           every figure, with facts about the machine
+  --help
+
+exit code: 0 all targets met, 1 a target missed, 2 the benchmark itself failed";
+
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub(crate) cofferdam: Option<PathBuf>,
+    pub(crate) only: Vec<String>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) plan: Plan,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) back_to_back: Rounds,
+    pub(crate) sparse: Rounds,
+    #[serde(rename = "throughput_window_ms", serialize_with = "as_millis")]
+    pub(crate) throughput_window: Duration,
+}
+
+/// Samples for each contestant of a pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Rounds {
+    pub(crate) fast: usize,
+    pub(crate) slow: usize,
+}
+
+/// Below this, a slow contestant's median is one lucky run.
+const SLOW_MIN: usize = 3;
+
+impl Rounds {
+    fn new(fast: usize, slow_percent: usize) -> Self {
+        Self { fast, slow: (fast * slow_percent / 100).max(SLOW_MIN).min(fast) }
+    }
+}
+
+fn as_millis<S: serde::Serializer>(window: &Duration, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_u64(window.as_millis() as u64)
+}
+
+/// None when help was asked for.
+pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>> {
+    let (mut cofferdam, mut only, mut json) = (None, None, None);
+    let (mut samples, mut sparse_samples, mut quick) = (None, None, false);
+    let mut words = words;
+    while let Some(flag) = words.next() {
+        let mut value = || words.next().ok_or_else(|| Failure::new(format!("{flag} needs a value")));
+        match flag.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--quick" => quick = true,
+            "--cofferdam" => cofferdam = Some(PathBuf::from(value()?)),
+            "--json" => json = Some(PathBuf::from(value()?)),
+            "--only" => only = Some(names(&value()?)?),
+            "--samples" => samples = Some(count(&flag, &value()?)?),
+            "--sparse-samples" => sparse_samples = Some(count(&flag, &value()?)?),
+            _ => return Err(Failure::new(format!("unknown argument {flag:?}; see --help"))),
+        }
+    }
+    let only = only.unwrap_or_else(|| contestants::NAMES.map(String::from).to_vec());
+    if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam") {
+        return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam"));
+    }
+    Ok(Some(Args { cofferdam, only, json, plan: plan(samples, sparse_samples, quick) }))
+}
+
+fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> Plan {
+    let divisor = if quick { 10 } else { 1 };
+    Plan {
+        back_to_back: Rounds::new(samples.unwrap_or(1_000 / divisor), 3),
+        sparse: Rounds::new(sparse_samples.unwrap_or(100 / divisor), 20),
+        throughput_window: Duration::from_millis(if quick { 500 } else { 4_000 }),
+    }
+}
+
+fn names(list: &str) -> Result<Vec<String>> {
+    let unknown = |name: &&str| !contestants::NAMES.contains(name);
+    if let Some(name) = list.split(',').find(unknown) {
+        return Err(Failure::new(format!(
+            "--only: no contestant {name:?}; there are {}",
+            contestants::NAMES.join(", ")
+        )));
+    }
+    Ok(list.split(',').map(String::from).collect())
+}
+
+fn count(flag: &str, text: &str) -> Result<usize> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(Failure::new(format!("{flag}: {text:?} is not a number above 0"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Option<Args>> {
+        parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn the_default_is_everything_at_full_length() {
+        let args = parsed("--cofferdam /x").unwrap().unwrap();
+        assert_eq!(args.only, contestants::NAMES);
+        assert_eq!(args.plan.back_to_back, Rounds { fast: 1_000, slow: 30 });
+        assert_eq!(args.plan.sparse, Rounds { fast: 100, slow: 20 });
+    }
+
+    #[test]
+    fn quick_yields_to_an_explicit_count() {
+        let plan = parsed("--only bare --quick --samples 7").unwrap().unwrap().plan;
+        assert_eq!(plan.back_to_back, Rounds { fast: 7, slow: 3 });
+        assert_eq!(plan.sparse, Rounds { fast: 10, slow: 3 });
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_value() {
+        for (line, part) in [
+            ("", "--cofferdam PATH is needed"),
+            ("--only bare,lxc", "\"lxc\""),
+            ("--only bare --samples 0", "\"0\""),
+            ("--only bare --samples", "needs a value"),
+            ("--fast", "\"--fast\""),
+        ] {
+            let error = parsed(line).unwrap_err().to_string();
+            assert!(error.contains(part), "{line:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The contestants that run as whole commands, a file each, and who of them can take part on this machine.
+
+mod bare;
+mod bwrap;
+mod cofferdam;
+mod docker;
+mod dockerd;
+mod image;
+mod oci_bundle;
+mod podman;
+mod runc;
+mod runsc;
+mod whole_command;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::args::Args;
+use crate::contestant::{Entrant, Pace};
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::workload::Workload;
+use crate::workplace::Workplace;
+use whole_command::WholeCommand;
+
+pub(crate) const NAMES: [&str; 7] = ["bare", "bwrap", "cofferdam", "runc", "podman", "docker", "runsc"];
+
+/// Without these a table says nothing: they cannot be absent.
+pub(crate) const REQUIRED: [&str; 2] = ["bare", "cofferdam"];
+
+/// A program that runs workloads, ready to do so. Dropping it stops whatever it started.
+trait Peer {
+    fn pace(&self) -> Pace;
+    fn command(&self, workload: Workload) -> Result<WholeCommand>;
+}
+
+/// Everyone who was asked to take part: those who can, and those who cannot with the reason.
+pub(crate) struct Field {
+    present: Vec<Present>,
+    pub(crate) absent: Vec<Absent>,
+}
+
+struct Present {
+    facts: Facts,
+    commands: Vec<(Workload, WholeCommand)>,
+    /// Kept for its daemon.
+    _peer: Box<dyn Peer>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Facts {
+    pub(crate) name: &'static str,
+    pub(crate) version: Option<String>,
+    pub(crate) pace: Pace,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Absent {
+    pub(crate) name: &'static str,
+    pub(crate) reason: String,
+}
+
+impl Field {
+    /// Prepares each one and proves it by running every workload once, output and all.
+    pub(crate) fn assemble(args: &Args, place: &Workplace, progress: &mut Progress) -> Result<Self> {
+        let mut field = Self { present: Vec::new(), absent: Vec::new() };
+        for name in NAMES.into_iter().filter(|name| args.only.iter().any(|asked| asked == name)) {
+            progress.show(&format!("preparing {name}"));
+            match enter(name, args, place) {
+                Ok(present) => field.present.push(present),
+                Err(failure) if REQUIRED.contains(&name) => {
+                    return Err(Failure::new(format!("{name}: {failure}")));
+                }
+                Err(failure) => field.absent.push(Absent { name, reason: failure.to_string() }),
+            }
+        }
+        Ok(field)
+    }
+
+    pub(crate) fn entrants(&self, workload: Workload) -> Vec<Entrant<'_>> {
+        let commands = self.present.iter().flat_map(|present| {
+            present.commands.iter().map(move |(of, command)| (present.facts.pace, *of, command))
+        });
+        commands
+            .filter(|(_, of, _)| *of == workload)
+            .map(|(pace, _, command)| Entrant { contestant: Box::new(command), pace })
+            .collect()
+    }
+
+    pub(crate) fn facts(&self) -> Vec<Facts> {
+        self.present.iter().map(|present| present.facts.clone()).collect()
+    }
+}
+
+fn enter(name: &'static str, args: &Args, place: &Workplace) -> Result<Present> {
+    let peer = prepare(name, args, place)?;
+    let mut commands = Vec::new();
+    for workload in Workload::ALL {
+        let command = peer.command(workload)?;
+        command.check(workload)?;
+        commands.push((workload, command));
+    }
+    let version = commands.first().and_then(|(_, command)| command.version());
+    let facts = Facts { name, version, pace: peer.pace() };
+    Ok(Present { facts, commands, _peer: peer })
+}
+
+fn prepare(name: &'static str, args: &Args, place: &Workplace) -> Result<Box<dyn Peer>> {
+    Ok(match name {
+        "bare" => Box::new(bare::Bare),
+        "bwrap" => Box::new(bwrap::Bwrap::prepare(place)?),
+        "cofferdam" => Box::new(cofferdam::Cofferdam::prepare(args.cofferdam.as_deref(), place)?),
+        "runc" => Box::new(runc::Runc::prepare(place)?),
+        "podman" => Box::new(podman::Podman::prepare(place)?),
+        "docker" => Box::new(docker::Docker::prepare(place)?),
+        "runsc" => Box::new(runsc::Runsc::prepare(place)?),
+        _ => return Err(Failure::new("no such contestant")),
+    })
+}
+
+/// The peer's program must be where Debian puts it: a stray copy earlier in PATH would be another contestant.
+fn installed(name: &str, program: &Path, place: &Workplace) -> Result<()> {
+    if program.is_file() {
+        return Ok(());
+    }
+    let reason =
+        place.absence(name).unwrap_or_else(|| "not installed (bench/setup.sh does it, as root)".into());
+    Err(Failure::new(reason))
+}

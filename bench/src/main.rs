@@ -1,0 +1,148 @@
+//! Cofferdam beside its peers: the same programs on the same root filesystem, timed as whole commands in one
+//! run.
+//!
+//! This file owns the order of things and the exit code. Contestants know how to run a workload
+//! (`contestants/`), the schedule knows when (`schedule`, `throughput`), and neither knows the other.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod contestant;
+mod contestants;
+mod failure;
+mod machine;
+mod progress;
+mod report;
+mod schedule;
+mod shuffle;
+mod stats;
+mod table;
+mod targets;
+#[cfg(test)]
+mod testing;
+mod throughput;
+mod workload;
+mod workplace;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use args::{Args, Plan};
+use contestants::Field;
+use failure::{Doing, Failure, Result};
+use machine::Machine;
+use progress::Progress;
+use report::{Latency, Report, Throughput};
+use schedule::Mode;
+use table::Style;
+use targets::{Outcome, TARGETS};
+use workload::Workload;
+use workplace::Workplace;
+
+const MISSED: u8 = 1;
+const BROKEN: u8 = 2;
+
+fn main() -> ExitCode {
+    let outcome = match args::parse(std::env::args().skip(1)) {
+        Ok(Some(args)) => run(&args),
+        Ok(None) => {
+            println!("{}", args::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Err(failure) => Err(failure),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(MISSED),
+        Err(failure) => {
+            eprintln!("cofferdam-bench: {failure}");
+            ExitCode::from(BROKEN)
+        }
+    }
+}
+
+/// True when every target was met. The table and the JSON come out even when a figure is missing.
+fn run(args: &Args) -> Result<bool> {
+    let place = Workplace::open()?;
+    let measured = measure(args, &place);
+    let closed = place.close();
+    let mut report = measured?;
+    report.targets = targets::judge(&TARGETS, &report, &args.only);
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    print!("{}", table::render(&report, Style { colours }));
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report).map_err(|error| Failure::new(error.to_string()))?;
+        std::fs::write(path, text + "\n").doing(format_args!("writing {}", path.display()))?;
+    }
+    closed?;
+    verdict(&report)
+}
+
+fn verdict(report: &Report) -> Result<bool> {
+    let mut failures = report.failures();
+    if let Some((name, failure)) = failures.find(|(name, _)| contestants::REQUIRED.contains(name)) {
+        return Err(Failure::new(format!("{name} failed: {failure}")));
+    }
+    let mut verdicts = report.targets.iter();
+    if let Some(verdict) = verdicts.find(|verdict| verdict.outcome == Outcome::Unmeasured) {
+        return Err(Failure::new(format!("no figure for the target {:?}", verdict.target.name)));
+    }
+    Ok(report.targets.iter().all(|verdict| verdict.outcome != Outcome::Missed))
+}
+
+fn measure(args: &Args, place: &Workplace) -> Result<Report> {
+    let mut progress = Progress::new();
+    let machine = Machine::read();
+    let field = Field::assemble(args, place, &mut progress)?;
+    let (mut latency, mut throughput) = (Vec::new(), Vec::new());
+    for workload in Workload::ALL {
+        for mode in [Mode::BackToBack, Mode::Sparse] {
+            latency.extend(measure_latency(&field, workload, mode, args.plan, &mut progress));
+        }
+        throughput.extend(measure_throughput(&field, workload, args.plan, &mut progress));
+    }
+    progress.clear();
+    Ok(Report {
+        machine,
+        load_at_end: machine::load(),
+        plan: args.plan,
+        contestants: field.facts(),
+        absent: field.absent.clone(),
+        latency,
+        throughput,
+        targets: Vec::new(),
+    })
+}
+
+fn measure_latency(
+    field: &Field,
+    workload: Workload,
+    mode: Mode,
+    plan: Plan,
+    progress: &mut Progress,
+) -> Vec<Latency> {
+    let rounds = match mode {
+        Mode::BackToBack => plan.back_to_back,
+        Mode::Sparse => plan.sparse,
+    };
+    let what = format!("{}, {}", workload.label(), mode.label());
+    let watch = |round| progress.at(&what, round, rounds.fast);
+    let series = schedule::race(&field.entrants(workload), mode, rounds, watch);
+    report::latency_rows(series, workload, mode)
+}
+
+fn measure_throughput(
+    field: &Field,
+    workload: Workload,
+    plan: Plan,
+    progress: &mut Progress,
+) -> Vec<Throughput> {
+    let entrants = field.entrants(workload);
+    let at = |in_flight: usize| {
+        let what = format!("{}, {in_flight} in flight", workload.label());
+        let watch = |name: &str| progress.show(&format!("{what}: {name}"));
+        let flows = throughput::race(&entrants, in_flight, plan.throughput_window, watch);
+        report::throughput_rows(flows, workload, in_flight)
+    };
+    throughput::IN_FLIGHT.into_iter().flat_map(at).collect()
+}

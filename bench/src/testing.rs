@@ -1,0 +1,41 @@
+//! A made-up report for the unit tests of whatever reads one.
+
+use std::time::Duration;
+
+use crate::args::{Plan, Rounds};
+use crate::contestants::Absent;
+use crate::machine::Machine;
+use crate::report::{Report, latency_rows, throughput_rows};
+use crate::schedule::{Mode, Series};
+use crate::throughput::Flow;
+use crate::workload::Workload;
+
+/// Back-to-back `/bin/true` medians in microseconds, and throughput from the same.
+pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
+    let series = |&(name, us): &(&str, u64)| Series {
+        name: name.into(),
+        samples: vec![Duration::from_micros(us); 1_000],
+        failure: None,
+    };
+    let flow = |&(name, us): &(&str, u64)| {
+        (name.to_owned(), Flow { completed: 100, elapsed: Duration::from_micros(us * 100), failure: None })
+    };
+    let rounds = Rounds { fast: 1_000, slow: 30 };
+    Report {
+        machine: Machine {
+            kernel: "6.18.0-a-kernel-with-quite-a-long-name-of-its-own".into(),
+            cpu_model: "A Processor With A Rather Long Model Name @ 2.80GHz".into(),
+            cores: 2,
+            memory_bytes: Some(1 << 34),
+            date: "2026-01-01T00:00:00Z".into(),
+            load_at_start: Some(0.5),
+        },
+        load_at_end: None,
+        plan: Plan { back_to_back: rounds, sparse: rounds, throughput_window: Duration::from_secs(4) },
+        contestants: Vec::new(),
+        absent: vec![Absent { name: "docker", reason: "no ".repeat(60) }],
+        latency: latency_rows(rows.iter().map(series).collect(), Workload::True, Mode::BackToBack),
+        throughput: throughput_rows(rows.iter().map(flow).collect(), Workload::True, 1),
+        targets: Vec::new(),
+    }
+}

@@ -1,0 +1,45 @@
+//! The programs that every contestant runs, in one place, so that no two of them can run different ones.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Workload {
+    True,
+    Python,
+}
+
+impl Workload {
+    pub(crate) const ALL: [Self; 2] = [Self::True, Self::Python];
+
+    /// Absolute paths: a shim found first in PATH would cost more than the sandboxes under test.
+    pub(crate) fn argv(self) -> &'static [&'static str] {
+        match self {
+            Self::True => &["/bin/true"],
+            Self::Python => &["/usr/bin/python3", "-c", "print(1)"],
+        }
+    }
+
+    /// What proves that the program really ran.
+    pub(crate) fn expected_stdout(self) -> &'static str {
+        match self {
+            Self::True => "",
+            Self::Python => "1\n",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::True => "/bin/true",
+            Self::Python => "python3 -c 'print(1)'",
+        }
+    }
+
+    /// Fit for a file name.
+    pub(crate) fn slug(self) -> &'static str {
+        match self {
+            Self::True => "true",
+            Self::Python => "python",
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what `make test` needs: as root on Debian by itself, otherwise it
+# prints the exact line and fails. Does nothing, quickly, when all is there.
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+need_cargo
+
+# What is checked = the package that has it. Interpreters go by path: the sandbox
+# shows /usr, so one that a version manager put elsewhere does not count.
+needs=(
+    # Linking, and the attack suite's probe in C.
+    cc=gcc
+    /usr/include/stdio.h=libc6-dev
+    # Languages that tests run in sandboxes.
+    /usr/bin/python3=python3
+    /usr/bin/node=nodejs
+    /usr/bin/perl=perl
+    # Rootless id ranges, disk-backed workspaces, looking at processes.
+    newuidmap=uidmap
+    mkfs.ext4=e2fsprogs
+    ps=procps
+    # The scripts themselves.
+    shellcheck=shellcheck
+    # The test VM.
+    qemu-system-x86_64=qemu-system-x86
+    debootstrap=debootstrap
+    /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+)
+need "${needs[@]}"
