@@ -18,6 +18,11 @@ pub const MAX_START_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub enum Request<'m> {
     Start(StartRequest<'m>),
+    /// The group that processes join; comes with the descriptors for it, the out-of-memory event last if any.
+    Group {
+        kind: GroupKind,
+        watches_oom: bool,
+    },
     /// A start request that is in a file, because it is larger than a message.
     StartFrom,
     /// Puts every wall up around a process that then ends, to prove them.
@@ -61,6 +66,15 @@ pub struct StartRequest<'m> {
     pub strings: Strings<'m>,
 }
 
+/// How a process joins its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupKind {
+    /// By writing to each descriptor.
+    Tasks,
+    /// By being cloned into the folder.
+    Folder,
+}
+
 /// How a process is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StdioRequest {
@@ -96,6 +110,7 @@ const MAKE_FOLDER: u32 = 5;
 const STOP: u32 = 6;
 const PROBE: u32 = 7;
 const START_FROM: u32 = 8;
+const GROUP: u32 = 9;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -114,6 +129,14 @@ impl<'m> Request<'m> {
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
             START_FROM => Self::StartFrom,
+            GROUP => {
+                let kind = match d.u32()? {
+                    0 => GroupKind::Tasks,
+                    1 => GroupKind::Folder,
+                    _ => return Err(MALFORMED),
+                };
+                Self::Group { kind, watches_oom: d.u32()? != 0 }
+            }
             PROBE => Self::Probe { process: d.u32()? },
             _ => return Err(MALFORMED),
         };
@@ -169,6 +192,12 @@ pub fn encode_start<'b>(
     for (name, value) in env {
         e.text(format!("{name}={value}").as_bytes());
     }
+    e.finish()
+}
+
+pub fn encode_group(buffer: &mut [u8], kind: GroupKind, watches_oom: bool) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(GROUP).u32(kind as u32).u32(watches_oom.into());
     e.finish()
 }
 
@@ -228,6 +257,8 @@ pub enum Event {
     NotStarted { process: u32, stage: Stage, errno: i32, missing: ControlSet },
     /// The wait status, as the kernel gave it.
     Exited { process: u32, status: i32 },
+    /// The kernel said that the group is out of memory; init has ended every process for it.
+    OutOfMemory,
     /// The answer to a request, with a descriptor where the error number is 0.
     Reply { request: u32, errno: i32 },
 }
@@ -238,6 +269,7 @@ const STARTED: u32 = 103;
 const NOT_STARTED: u32 = 104;
 const EXITED: u32 = 105;
 const REPLY: u32 = 106;
+const OUT_OF_MEMORY: u32 = 107;
 
 /// The largest event.
 pub const EVENT_BYTES: usize = 64;
@@ -255,6 +287,7 @@ impl Event {
                 e.u32(NOT_STARTED).u32(process).u32(stage as u32).i32(errno).u64(missing.0)
             }
             Self::Exited { process, status } => e.u32(EXITED).u32(process).i32(status),
+            Self::OutOfMemory => e.u32(OUT_OF_MEMORY),
             Self::Reply { request, errno } => e.u32(REPLY).u32(request).i32(errno),
         };
         e.finish()
@@ -276,6 +309,7 @@ impl Event {
                 missing: ControlSet(d.u64()?),
             },
             EXITED => Self::Exited { process: d.u32()?, status: d.i32()? },
+            OUT_OF_MEMORY => Self::OutOfMemory,
             REPLY => Self::Reply { request: d.u32()?, errno: d.i32()? },
             _ => return Err(MALFORMED),
         };
@@ -321,6 +355,7 @@ mod tests {
             Event::Started { process: 3, controls },
             Event::NotStarted { process: 4, stage: Stage::PayloadExec, errno: 2, missing: ControlSet::EMPTY },
             Event::Exited { process: 5, status: 0x8b },
+            Event::OutOfMemory,
             Event::Reply { request: 6, errno: 0 },
         ] {
             assert_eq!(Event::decode(event.encode(&mut [0; EVENT_BYTES]).unwrap()), Ok(event));

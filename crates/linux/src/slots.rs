@@ -35,7 +35,7 @@ pub struct Slot {
 
 impl Slot {
     pub fn first_id(&self) -> u32 {
-        FIRST_ID + self.number * IDS_PER_SLOT
+        first_id(self.number)
     }
 
     /// The name of everything on the host that belongs to this sandbox.
@@ -46,6 +46,11 @@ impl Slot {
     pub fn lock(&self) -> &OwnedFd {
         &self.lock
     }
+}
+
+/// The first host id of a range.
+pub fn first_id(number: u32) -> u32 {
+    FIRST_ID + number % SLOTS * IDS_PER_SLOT
 }
 
 pub fn slot_name(number: u32) -> String {

@@ -1,7 +1,7 @@
 //! Seqpacket socket pairs that carry messages and descriptors. Usable after clone: nothing allocates.
 
 use crate::sys::{Errno, Result};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// The most descriptors that one message carries.
 pub const MAX_FDS: usize = 8;
@@ -77,6 +77,10 @@ impl Fds {
         self.fds.get_mut(index)?.take()
     }
 
+    pub(crate) fn raw(&self, index: usize) -> Option<RawFd> {
+        self.fds.get(index)?.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
     pub fn count(&self) -> usize {
         self.fds.iter().flatten().count()
     }
@@ -128,7 +132,6 @@ pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<(usize, Fds)> {
 mod tests {
     use super::*;
     use crate::sys;
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn messages_keep_their_bounds_and_carry_descriptors() {

@@ -115,6 +115,11 @@ pub fn rmdir(dir: RawFd, path: &CStr) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_unlinkat, dir, ptr(path), libc::AT_REMOVEDIR) }).map(drop)
 }
 
+pub fn unlink(dir: RawFd, path: &CStr) -> Result<()> {
+    // SAFETY: the path is NUL-terminated and lives across the call.
+    check(unsafe { libc::syscall(libc::SYS_unlinkat, dir, ptr(path), 0) }).map(drop)
+}
+
 pub fn mknod(path: &CStr, mode: u32, device: u64) -> Result<()> {
     // SAFETY: the path is NUL-terminated and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_mknodat, CWD, ptr(path), mode, device) }).map(drop)
@@ -271,6 +276,11 @@ pub fn getcwd(buffer: &mut [u8]) -> Result<&[u8]> {
 pub fn unshare(flags: c_int) -> Result<()> {
     // SAFETY: no memory is involved; the callers are single-threaded processes.
     check(unsafe { libc::syscall(libc::SYS_unshare, flags) }).map(drop)
+}
+
+pub fn setns(fd: RawFd, kind: c_int) -> Result<()> {
+    // SAFETY: no memory is involved; the callers are single-threaded processes.
+    check(unsafe { libc::syscall(libc::SYS_setns, fd, kind) }).map(drop)
 }
 
 pub fn getpid() -> i32 {

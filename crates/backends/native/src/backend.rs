@@ -1,20 +1,22 @@
 //! Making sandboxes.
 
 use crate::connection::{Connection, ReadyReceiver};
+use crate::groups::Groups;
 use crate::image::Images;
 use crate::launcher::{CreatedReceiver, Launcher, LauncherHandle};
 use crate::report;
 use crate::sandbox::{NativeSandbox, check_start};
 use cofferdam_backend::{
-    Backend, BackendError, Capabilities, OomScope, Process, ProcessSpec, Result, Sandbox, SandboxSpec,
-    async_trait,
+    Backend, BackendError, Capabilities, Process, ProcessSpec, Result, Sandbox, SandboxSpec, async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
-use cofferdam_linux::cgroup::{self, Layout};
+use cofferdam_linux::cgroup::Layout;
 use cofferdam_linux::launcher::CreateRequest;
+use cofferdam_linux::slots::Slots;
 use cofferdam_linux::{ControlSet, Stage, socket};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of workspace for each file that it may hold: enough for source trees, too few to exhaust the kernel.
 const BYTES_PER_INODE: u64 = 16 << 10;
@@ -27,7 +29,10 @@ const MIN_INODES: u64 = 256;
 pub struct NativeBackend {
     launcher: Launcher,
     images: Images,
-    layout: OnceLock<Arc<Layout>>,
+    groups: OnceLock<Arc<Groups>>,
+    slots: Mutex<Slots>,
+    /// A network namespace for the first sandbox, made while the launcher was starting.
+    network: Mutex<Option<OwnedFd>>,
     /// What the attack suite leaves out of the next sandboxes, and where it makes them fail.
     #[cfg(feature = "leave-out")]
     pub mutation: std::sync::Mutex<(ControlSet, Option<Stage>)>,
@@ -36,17 +41,25 @@ pub struct NativeBackend {
 impl NativeBackend {
     /// Connects to a launcher; needs a tokio runtime.
     pub fn new(launcher: LauncherHandle, runtime_folder: PathBuf) -> std::io::Result<Self> {
+        let slots = Slots::open(&runtime_folder.join("slots"))?;
         Ok(Self {
             launcher: launcher.connect()?,
             images: Images::new(runtime_folder),
-            layout: OnceLock::new(),
+            groups: OnceLock::new(),
+            slots: Mutex::new(slots),
+            network: Mutex::new(None),
             #[cfg(feature = "leave-out")]
             mutation: std::sync::Mutex::default(),
         })
     }
 
-    fn layout(&self) -> Arc<Layout> {
-        Arc::clone(self.layout.get_or_init(|| Arc::new(cgroup::detect())))
+    /// Gives the backend a network namespace that was made ahead, for its first sandbox.
+    pub fn with_network(self, network: Option<OwnedFd>) -> Self {
+        Self { network: Mutex::new(network), ..self }
+    }
+
+    fn groups(&self) -> Arc<Groups> {
+        Arc::clone(self.groups.get_or_init(|| Arc::new(Groups::open())))
     }
 
     #[cfg(feature = "leave-out")]
@@ -59,7 +72,7 @@ impl NativeBackend {
         (ControlSet::EMPTY, None)
     }
 
-    fn request(&self, spec: &SandboxSpec, image: u32, sandbox: u32) -> Result<CreateRequest> {
+    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32, has_network: bool) -> Result<CreateRequest> {
         let Disk::Memory { bytes } = spec.limits.disk else {
             return Err(BackendError::Unsupported {
                 backend: "native",
@@ -72,12 +85,10 @@ impl NativeBackend {
             IsolationMode::BestEffort => ControlSet::EMPTY,
         };
         Ok(CreateRequest {
-            sandbox,
+            sandbox: self.launcher.next_sandbox(),
+            slot,
             image,
-            memory_bytes: spec.limits.memory_bytes,
-            pids: spec.limits.pids,
-            cpu_millis: spec.limits.cpus.millis(),
-            oom_group: spec.oom_scope == OomScope::Sandbox,
+            has_network,
             files_bytes: bytes,
             files_inodes: (bytes / BYTES_PER_INODE).max(MIN_INODES),
             writable_root: spec.writable_root,
@@ -109,7 +120,7 @@ impl Backend for NativeBackend {
     }
 
     async fn health(&self) -> Result<()> {
-        match &*self.layout() {
+        match &self.groups().layout {
             Layout::None { reason } => Err(report::no_limits(reason)),
             _ => Ok(()),
         }
@@ -128,7 +139,7 @@ impl Backend for NativeBackend {
         check_start(&spec, &process)?;
         let pending = self.begin(spec)?;
         // Init finds the request waiting when it is done with the set-up.
-        let start = Connection::begin_start(&pending.connection, process)?;
+        let start = Connection::begin_start(&pending.sandbox.connection, process)?;
         let sandbox: Box<dyn Sandbox> = Box::new(pending.finish().await?);
         let started = start.finish().await.map(|process| Box::new(process) as Box<dyn Process>);
         Ok((sandbox, started))
@@ -137,55 +148,50 @@ impl Backend for NativeBackend {
 
 /// A sandbox that the launcher was asked for.
 struct Pending {
-    spec: SandboxSpec,
-    number: u32,
-    launcher: Launcher,
-    layout: Arc<Layout>,
-    connection: Arc<Connection>,
+    sandbox: NativeSandbox,
     created: CreatedReceiver,
     ready: ReadyReceiver,
 }
 
 impl NativeBackend {
+    /// Asks for a sandbox, and makes its cgroup while the launcher and init are at work on the rest.
     fn begin(&self, spec: SandboxSpec) -> Result<Pending> {
         spec.limits.validate()?;
         if spec.writable_root {
             return Err(BackendError::Unsupported { backend: "native", what: "make the root writable yet" });
         }
-        let image = self.images.open(&spec.image, &self.launcher)?;
-        let number = self.launcher.next_sandbox();
-        let request = self.request(&spec, image, number)?;
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
+        let image = self.images.open(&spec.image, &self.launcher)?;
+        let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
+        let network = lock(&self.network).take();
+        let request = self.request(&spec, image, slot.number, network.is_some())?;
+        let (number, leave_out) = (request.sandbox, request.leave_out);
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
-        let created = self.launcher.create(request, inner)?;
+        let created = self.launcher.create(request, &inner, slot.lock(), network.as_ref())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
-        // Looked up while the sandbox is being made.
-        let layout = self.layout();
-        Ok(Pending { spec, number, launcher: self.launcher.clone(), layout, connection, created, ready })
+        let launcher = self.launcher.clone();
+        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
+        sandbox.make_group(leave_out)?;
+        Ok(Pending { sandbox, created, ready })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pending {
     async fn finish(self) -> Result<NativeSandbox> {
-        let Self { spec, number, launcher, layout, connection, created, ready } = self;
-        let created = created.await.map_err(|_| launcher.gone())?;
-        let created = created.map_err(|(stage, errno)| report::create_error(stage, errno, &layout))?;
-        let sandbox = NativeSandbox {
-            spec,
-            number,
-            slot: created.slot,
-            connection,
-            launcher,
-            layout,
-            proven: created.controls,
-            is_destroyed: tokio::sync::Mutex::new(false),
-            is_paused: false.into(),
-        };
+        let Self { mut sandbox, created, ready } = self;
+        let created = created.await.map_err(|_| sandbox.launcher.gone())?;
+        let layout = &sandbox.groups.layout;
+        let created = created.map_err(|(stage, errno)| report::create_error(stage, errno, layout))?;
         match ready.await {
-            Ok(Ok(_)) => Ok(sandbox),
-            Ok(Err((stage, errno, missing))) => {
-                Err(report::ready_error(stage, errno, missing, &sandbox.layout))
+            Ok(Ok(_)) => {
+                sandbox.proven = sandbox.proven.union(created.controls);
+                Ok(sandbox)
             }
+            Ok(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, layout)),
             Err(_) => Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() }),
         }
     }

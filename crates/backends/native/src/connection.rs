@@ -27,6 +27,8 @@ pub(crate) struct Waiting {
     answers: HashMap<u32, oneshot::Sender<Answer>>,
     pub(crate) processes: HashMap<u32, Arc<ProcessState>>,
     pub(crate) proven: ControlSet,
+    /// How often init ended everything because the group was out of memory.
+    pub(crate) out_of_memory: u64,
     pub(crate) is_closed: bool,
 }
 
@@ -140,6 +142,7 @@ impl Connection {
                     process.ended(exit_status(status));
                 }
             }
+            Event::OutOfMemory => waiting.out_of_memory += 1,
             Event::Reply { request, errno } => {
                 if let Some(sender) = waiting.answers.remove(&request) {
                     let _ = sender.send((errno, fds.take(0)));

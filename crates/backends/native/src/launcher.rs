@@ -47,7 +47,6 @@ impl LauncherHandle {
 /// What the launcher says of a sandbox that it made.
 #[derive(Debug)]
 pub(crate) struct Created {
-    pub(crate) slot: u32,
     pub(crate) controls: ControlSet,
 }
 
@@ -107,10 +106,18 @@ impl Launcher {
     }
 
     /// Asks for a sandbox; the answer comes through the receiver.
-    pub(crate) fn create(&self, request: CreateRequest, control: OwnedFd) -> Result<CreatedReceiver> {
+    pub(crate) fn create(
+        &self,
+        request: CreateRequest,
+        control: &OwnedFd,
+        lock_file: &OwnedFd,
+        network: Option<&OwnedFd>,
+    ) -> Result<CreatedReceiver> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.inner.waiting).created.insert(request.sandbox, sender);
-        self.send(&LauncherRequest::Create(request), &[control.as_raw_fd()])?;
+        let fds = [Some(control), Some(lock_file), network].into_iter().flatten();
+        let fds: Vec<RawFd> = fds.map(AsRawFd::as_raw_fd).collect();
+        self.send(&LauncherRequest::Create(request), &fds)?;
         Ok(receiver)
     }
 
@@ -168,9 +175,9 @@ async fn read_events(inner: Arc<Inner>) {
 fn dispatch(inner: &Inner, event: LauncherEvent) -> Option<String> {
     let mut waiting = lock(&inner.waiting);
     match event {
-        LauncherEvent::Created { sandbox, slot, controls } => {
+        LauncherEvent::Created { sandbox, controls } => {
             if let Some(sender) = waiting.created.remove(&sandbox) {
-                let _ = sender.send(Ok(Created { slot, controls }));
+                let _ = sender.send(Ok(Created { controls }));
             }
         }
         LauncherEvent::NotCreated { sandbox, stage, errno } => {

@@ -6,6 +6,7 @@
 mod backend;
 mod connection;
 mod doctor;
+mod groups;
 mod image;
 mod launcher;
 mod ports;

@@ -1,6 +1,7 @@
 //! One sandbox, as the host holds it: a socket to its init, and its group on the host.
 
 use crate::connection::{Connection, gone, too_large};
+use crate::groups::Groups;
 use crate::launcher::Launcher;
 use crate::ports::{self, V4, V6};
 use crate::process::NativeProcess;
@@ -10,8 +11,10 @@ use cofferdam_backend::{
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
 use cofferdam_core::{Control, GuestPath, IsolationReport, Limits, ResourceUsage};
-use cofferdam_linux::cgroup::{CgroupLimits, Layout};
-use cofferdam_linux::{ControlSet, protocol, slots, sys};
+use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
+use cofferdam_linux::protocol::{self, GroupKind};
+use cofferdam_linux::slots::Slot;
+use cofferdam_linux::{ControlSet, sys};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -22,14 +25,14 @@ use tokio::io::AsyncWriteExt;
 pub(crate) struct NativeSandbox {
     pub(crate) spec: SandboxSpec,
     pub(crate) number: u32,
-    pub(crate) slot: u32,
+    slot: Slot,
     pub(crate) connection: Arc<Connection>,
     pub(crate) launcher: Launcher,
-    pub(crate) layout: Arc<Layout>,
-    /// What the launcher proved; init adds to it.
+    pub(crate) groups: Arc<Groups>,
+    /// What the launcher proved and what its group enforces; init adds to it.
     pub(crate) proven: ControlSet,
-    pub(crate) is_destroyed: tokio::sync::Mutex<bool>,
-    pub(crate) is_paused: AtomicBool,
+    is_destroyed: tokio::sync::Mutex<bool>,
+    is_paused: AtomicBool,
 }
 
 /// Refuses what this sandbox cannot start, before init hears of it.
@@ -48,7 +51,7 @@ impl std::fmt::Debug for NativeSandbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NativeSandbox")
             .field("id", &self.spec.id)
-            .field("slot", &self.slot)
+            .field("slot", &self.slot.number)
             .finish_non_exhaustive()
     }
 }
@@ -67,8 +70,58 @@ const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
 const FOLDER: i32 = libc::O_RDONLY | libc::O_DIRECTORY;
 
 impl NativeSandbox {
+    pub(crate) fn new(
+        spec: SandboxSpec,
+        number: u32,
+        slot: Slot,
+        connection: Arc<Connection>,
+        launcher: Launcher,
+        groups: Arc<Groups>,
+    ) -> Self {
+        Self {
+            spec,
+            number,
+            slot,
+            connection,
+            launcher,
+            groups,
+            proven: ControlSet::EMPTY,
+            is_destroyed: tokio::sync::Mutex::new(false),
+            is_paused: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes the group that its processes join, and hands it to init.
+    pub(crate) fn make_group(&mut self, leave_out: ControlSet) -> Result<()> {
+        let limits = self.cgroup_limits(&self.spec.limits, leave_out);
+        let made = self.groups.cgroups.create(&self.group(), &limits);
+        let group =
+            made.map_err(|(stage, errno)| report::create_error(stage, errno.0, &self.groups.layout))?;
+        self.proven = group.proven;
+        let kind = match &group.entry {
+            GroupEntry::Tasks(_) => GroupKind::Tasks,
+            GroupEntry::Folder(_) => GroupKind::Folder,
+            GroupEntry::Nowhere => return Ok(()),
+        };
+        let mut fds = group.entry.raw();
+        fds.extend(group.oom.as_ref().map(AsRawFd::as_raw_fd));
+        let mut buffer = [0; 16];
+        let message = protocol::encode_group(&mut buffer, kind, group.oom.is_some()).map_err(too_large)?;
+        self.connection.send(message, &fds)
+    }
+
+    fn cgroup_limits(&self, limits: &Limits, leave_out: ControlSet) -> CgroupLimits {
+        CgroupLimits {
+            memory_bytes: limits.memory_bytes,
+            pids: limits.pids,
+            cpu_millis: limits.cpus.millis(),
+            oom_group: self.spec.oom_scope == OomScope::Sandbox,
+            leave_out,
+        }
+    }
+
     fn group(&self) -> String {
-        slots::slot_name(self.slot)
+        self.slot.name()
     }
 
     async fn open(&self, path: &GuestPath, flags: i32, mode: u32, make_parents: bool) -> Result<OwnedFd> {
@@ -171,7 +224,10 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn stats(&self) -> Result<Stats> {
-        let usage = self.layout.usage(&self.group());
+        if *self.is_destroyed.lock().await {
+            return Err(gone());
+        }
+        let usage = self.groups.layout.usage(&self.group());
         let files = self.connection.workspace().and_then(|fd| sys::statfs(fd.as_raw_fd()).ok());
         Ok(Stats {
             usage: ResourceUsage {
@@ -182,7 +238,8 @@ impl Sandbox for NativeSandbox {
                 pids_peak: usage.pids_peak,
                 io_bytes: usage.io_bytes,
             },
-            oom_kills: usage.oom_kills,
+            // Where init was quicker than the kernel, there is an event and no kill.
+            oom_kills: usage.oom_kills.map(|kills| kills.max(self.connection.waiting().out_of_memory)),
             memory_limit_hits: usage.memory_limit_hits,
             pids_limit_hits: usage.pids_limit_hits,
             cpu_throttled: usage.cpu_throttled,
@@ -197,19 +254,16 @@ impl Sandbox for NativeSandbox {
             self.connection.probe().await?;
         }
         let proven = self.proven.union(self.connection.waiting().proven);
-        Ok(report::isolation(&self.spec, proven, &self.layout))
+        Ok(report::isolation(&self.spec, proven, &self.groups.layout))
     }
 
     async fn change_limits(&self, limits: &Limits) -> Result<()> {
+        if self.connection.waiting().is_closed {
+            return Err(gone());
+        }
         limits.validate()?;
-        let limits = CgroupLimits {
-            memory_bytes: limits.memory_bytes,
-            pids: limits.pids,
-            cpu_millis: limits.cpus.millis(),
-            oom_group: self.spec.oom_scope == OomScope::Sandbox,
-            leave_out: ControlSet::EMPTY,
-        };
-        let changed = self.layout.change_limits(&self.group(), &limits);
+        let limits = self.cgroup_limits(limits, ControlSet::EMPTY);
+        let changed = self.groups.layout.change_limits(&self.group(), &limits);
         changed.map_err(|e| BackendError::failed("changing the limits", e))
     }
 
@@ -227,7 +281,7 @@ impl Sandbox for NativeSandbox {
             return Ok(());
         }
         if self.is_paused.load(Ordering::Relaxed) {
-            let _ = self.layout.thaw_for_kill(&self.group());
+            let _ = self.groups.layout.thaw_for_kill(&self.group());
         }
         let answer = self.launcher.destroy(self.number)?;
         let errno = answer.await.map_err(|_| self.launcher.gone())?;
@@ -245,12 +299,12 @@ impl NativeSandbox {
         if self.connection.waiting().is_closed {
             return Err(gone());
         }
-        let (layout, group) = (Arc::clone(&self.layout), self.group());
+        let (groups, group) = (Arc::clone(&self.groups), self.group());
         let step = if frozen { "pausing" } else { "resuming" };
         if frozen {
             self.is_paused.store(true, Ordering::Relaxed);
         }
-        match tokio::task::spawn_blocking(move || layout.freeze(&group, frozen)).await {
+        match tokio::task::spawn_blocking(move || groups.layout.freeze(&group, frozen)).await {
             Ok(done) => done.map_err(|e| BackendError::failed(step, e)),
             Err(error) => Err(BackendError::failed(step, io::Error::other(error))),
         }

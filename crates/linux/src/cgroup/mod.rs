@@ -65,7 +65,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub(crate) fn raw(&self) -> Vec<RawFd> {
+    pub fn raw(&self) -> Vec<RawFd> {
         match self {
             Self::Tasks(fds) => fds.iter().map(AsRawFd::as_raw_fd).collect(),
             Self::Folder(fd) => vec![fd.as_raw_fd()],

@@ -35,7 +35,14 @@ pub(super) fn open(
         }
         // A FIFO that nobody reads must not hold init up.
         let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
-        let fd = sys::openat2(sys::CWD, path, flags, mode, ANCHORED)?;
+        let fd = match sys::openat2(sys::CWD, path, flags, mode, ANCHORED) {
+            // The user's own file, which it has made read-only: replaced, as an editor would.
+            Err(Errno(libc::EACCES)) if flags & libc::O_CREAT != 0 => {
+                remove(path)?;
+                sys::openat2(sys::CWD, path, flags | libc::O_EXCL, mode, ANCHORED)?
+            }
+            other => other?,
+        };
         if flags & libc::O_CREAT != 0 {
             // It may have been there with another mode.
             sys::fchmod(fd.as_raw_fd(), mode)?;
@@ -55,6 +62,18 @@ pub(super) fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
     sys::setfsuid(plan.init_id);
     sys::setfsgid(plan.init_id);
     result
+}
+
+/// Removes a file through its folder, which is opened without following a link.
+fn remove(path: &CStr) -> Result<()> {
+    let bytes = path.to_bytes_with_nul();
+    let cut = bytes.iter().rposition(|b| *b == b'/').ok_or(Errno(libc::EACCES))?;
+    let mut folder = [0u8; libc::PATH_MAX as usize];
+    folder.get_mut(..cut).ok_or(Errno(libc::ENAMETOOLONG))?.copy_from_slice(&bytes[..cut]);
+    let folder = CStr::from_bytes_until_nul(&folder).map_err(|_| Errno(libc::EINVAL))?;
+    let name = CStr::from_bytes_with_nul(&bytes[cut + 1..]).map_err(|_| Errno(libc::EINVAL))?;
+    let folder = sys::openat2(sys::CWD, folder, libc::O_PATH | libc::O_DIRECTORY, 0, ANCHORED)?;
+    sys::unlink(folder.as_raw_fd(), name)
 }
 
 fn make_parents_of(path: &CStr) -> Result<()> {

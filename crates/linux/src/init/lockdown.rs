@@ -19,7 +19,7 @@ pub(super) fn early(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
     if !plan.leaves_out(Control::UtsNamespace) {
         plan.at(Stage::Hostname, sys::sethostname(plan.hostname.as_bytes()))?;
     }
-    if !plan.leaves_out(Control::NetNamespace) {
+    if !plan.leaves_out(Control::NetNamespace) && !plan.has_network {
         plan.at(Stage::Loopback, sys::loopback_up())?;
     }
     let _ = sys::personality(0);
@@ -29,7 +29,7 @@ pub(super) fn early(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
 /// Closes what lies between the descriptors that stay.
 fn close_all_but(keep: &[RawFd]) -> sys::Result<()> {
     let mut next = 0;
-    for fd in keep.iter().filter(|fd| **fd >= 0).map(|fd| *fd as u32) {
+    for fd in keep.iter().map(|fd| *fd as u32) {
         if fd > next {
             sys::close_range(next, fd - 1)?;
         }

@@ -50,11 +50,10 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) control: RawFd,
     /// Readable when the launcher has mapped the ids; at its end when the launcher is gone.
     pub(crate) sync: RawFd,
-    pub(crate) cgroup: CgroupEntry,
-    /// Readable when the group ran out of memory, where the kernel does not end the whole group itself; else -1.
-    pub(crate) oom: RawFd,
+    /// Whether the network namespace was made ahead, with its loopback up.
+    pub(crate) has_network: bool,
     /// Descriptors that stay open, sorted.
-    pub(crate) keep: [RawFd; 16],
+    pub(crate) keep: [RawFd; 5],
     pub(crate) hostname: CString,
     /// The folder of the image in the launcher's own mount namespace.
     pub(crate) image_folder: CString,
@@ -65,7 +64,6 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) files_inodes: u64,
     pub(crate) writable_root: bool,
     pub(crate) terminal: bool,
-    pub(crate) proc_masks: &'l [ProcMask],
     pub(crate) landlock_abi: u32,
     pub(crate) last_capability: u32,
     pub(crate) launcher_namespaces: NamespaceIds,
@@ -81,21 +79,6 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) proven: ControlSet,
     pub(crate) leave_out: ControlSet,
     pub(crate) fail_at: Option<Stage>,
-}
-
-/// How a payload joins its cgroup.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum CgroupEntry {
-    Tasks { fds: [RawFd; 8], count: usize },
-    Folder(RawFd),
-    Nowhere,
-}
-
-/// One thing in /proc that is covered.
-#[derive(Debug)]
-pub(crate) struct ProcMask {
-    pub(crate) target: CString,
-    pub(crate) is_folder: bool,
 }
 
 /// A step that failed, and why.
@@ -157,7 +140,7 @@ fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
     mounts::build(plan)?;
     let kit = lockdown::late(plan)?;
     probe::init(plan, &mut seen);
-    let missing = plan.required.minus(seen).minus(payload::CONTROLS);
+    let missing = plan.required.minus(seen).minus(payload::CONTROLS).minus(serve::CONTROLS);
     if missing.is_empty() {
         plan.at(Stage::InitProbe, Ok((seen, kit)))
     } else {

@@ -6,11 +6,50 @@
 
 use super::{InitPlan, StageResult};
 use crate::stage::Stage;
-use crate::sys;
+use crate::sys::{self, Errno};
 use cofferdam_core::Control;
 use std::ffi::CStr;
 
 const BIND: u64 = libc::MS_BIND;
+
+/// What tells about the host, or about other sandboxes, more than about the process that reads it.
+///
+/// What the kernel lets only its own root read (kcore, kmsg, slabinfo and the like) is not in it: no id of a
+/// sandbox is that root, and a cover takes as long as any other mount.
+const MASKED_FOLDERS: &[&CStr] = &[
+    c"/new/proc/acpi",
+    c"/new/proc/asound",
+    c"/new/proc/bus",
+    c"/new/proc/driver",
+    c"/new/proc/fs",
+    c"/new/proc/irq",
+    c"/new/proc/scsi",
+    c"/new/proc/sys",
+    c"/new/proc/tty",
+];
+
+const MASKED_FILES: &[&CStr] = &[
+    c"/new/proc/buddyinfo",
+    c"/new/proc/cmdline",
+    c"/new/proc/config.gz",
+    c"/new/proc/consoles",
+    c"/new/proc/diskstats",
+    c"/new/proc/interrupts",
+    c"/new/proc/iomem",
+    c"/new/proc/ioports",
+    c"/new/proc/kallsyms",
+    c"/new/proc/key-users",
+    c"/new/proc/keys",
+    c"/new/proc/latency_stats",
+    c"/new/proc/locks",
+    c"/new/proc/modules",
+    c"/new/proc/mtrr",
+    c"/new/proc/partitions",
+    c"/new/proc/sched_debug",
+    c"/new/proc/schedstat",
+    c"/new/proc/softirqs",
+    c"/new/proc/zoneinfo",
+];
 
 pub(super) fn build(plan: &InitPlan<'_>) -> StageResult {
     let flags = if plan.leaves_out(Control::MountFlags) { 0 } else { libc::MS_NOSUID | libc::MS_NODEV };
@@ -92,11 +131,16 @@ fn proc(plan: &InitPlan<'_>) -> StageResult {
     if plan.leaves_out(Control::ProcMasked) {
         return Ok(());
     }
-    for mask in plan.proc_masks {
-        let cover = if mask.is_folder { c"/mask/folder" } else { c"/mask/file" };
-        plan.at(Stage::ProcMask, bind(cover, &mask.target))?;
+    for (cover, targets) in [(c"/mask/folder", MASKED_FOLDERS), (c"/mask/file", MASKED_FILES)] {
+        for target in targets {
+            match bind(cover, target) {
+                // Not every kernel has every one.
+                Err(Errno(libc::ENOENT)) => {}
+                other => plan.at(Stage::ProcMask, other)?,
+            }
+        }
     }
-    Ok(())
+    plan.at(Stage::ProcMask, Ok(()))
 }
 
 fn place(plan: &InitPlan<'_>) -> StageResult {
@@ -118,5 +162,5 @@ fn pivot(plan: &InitPlan<'_>) -> StageResult {
     plan.at(Stage::Pivot, sys::chdir(c"/"))?;
     let mut buffer = [0u8; 16];
     let is_root = sys::getcwd(&mut buffer).is_ok_and(|cwd| cwd == b"/");
-    plan.at(Stage::Pivot, if is_root { Ok(()) } else { Err(sys::Errno(libc::EXDEV)) })
+    plan.at(Stage::Pivot, if is_root { Ok(()) } else { Err(Errno(libc::EXDEV)) })
 }

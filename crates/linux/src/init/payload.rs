@@ -3,7 +3,8 @@
 //! The child shares init's memory until it execs (init is suspended meanwhile), so that nothing is copied and
 //! it can leave what it saw, or what failed, where init finds it.
 
-use super::{CgroupEntry, Failure, InitPlan, StageResult, probe};
+use super::serve::Group;
+use super::{Failure, InitPlan, StageResult, probe};
 use crate::protocol::{MAX_STRINGS, StartRequest, StdioRequest};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
@@ -52,6 +53,7 @@ impl Scratch {
 /// What the child needs and what it leaves behind.
 struct Launch<'l> {
     plan: &'l InitPlan<'l>,
+    group: &'l Group,
     landlock: Option<RawFd>,
     argv: *const *const c_char,
     envp: *const *const c_char,
@@ -69,6 +71,7 @@ struct Launch<'l> {
 /// Starts a process and returns its pid and what it proved.
 pub(super) fn start(
     plan: &InitPlan<'_>,
+    group: &Group,
     landlock: Option<RawFd>,
     scratch: &mut Scratch,
     request: StartRequest<'_>,
@@ -81,6 +84,7 @@ pub(super) fn start(
     let envp = &pointers[argc as usize + 1..];
     let launch = Launch {
         plan,
+        group,
         landlock,
         argv: pointers.as_ptr(),
         envp: envp.as_ptr(),
@@ -100,11 +104,13 @@ pub(super) fn start(
 /// Puts every wall up around a child that then ends, and returns what it proved.
 pub(super) fn prove(
     plan: &InitPlan<'_>,
+    group: &Group,
     landlock: Option<RawFd>,
     scratch: &mut Scratch,
 ) -> Result<(i32, ControlSet), Failure> {
     let launch = Launch {
         plan,
+        group,
         landlock,
         argv: std::ptr::null(),
         envp: std::ptr::null(),
@@ -123,10 +129,7 @@ pub(super) fn prove(
 
 fn run(stack: &mut [u8], mut launch: Launch<'_>) -> Result<(i32, ControlSet), Failure> {
     let plan = launch.plan;
-    let cgroup = match plan.cgroup {
-        CgroupEntry::Folder(fd) => Some(fd),
-        _ => None,
-    };
+    let cgroup = launch.group.folder();
     // SAFETY: the stack is used by nobody else while init is suspended in this call; `enter` never returns and
     // changes nothing but the launch, which outlives it.
     let pid = unsafe { clone::vfork_on(stack, cgroup, enter, (&raw mut launch).cast()) };
@@ -183,7 +186,7 @@ extern "C" fn enter(arg: *mut c_void) -> ! {
 /// Puts every wall up and executes the program; returns only if something failed.
 fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure> {
     let plan = launch.plan;
-    join_cgroup(plan)?;
+    join_cgroup(launch)?;
     if !plan.leaves_out(Control::CgroupNamespace) {
         match sys::unshare(libc::CLONE_NEWCGROUP) {
             // Not mandatory: the probe says that it is missing.
@@ -225,13 +228,11 @@ fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure>
     Err(Failure { stage: Stage::PayloadExec, errno, missing: ControlSet::EMPTY })
 }
 
-fn join_cgroup(plan: &InitPlan<'_>) -> StageResult {
-    if let CgroupEntry::Tasks { fds, count } = plan.cgroup {
-        for fd in &fds[..count] {
-            plan.at(Stage::PayloadCgroup, sys::write(*fd, b"0"))?;
-        }
+fn join_cgroup(launch: &Launch<'_>) -> StageResult {
+    for fd in launch.group.tasks() {
+        launch.plan.at(Stage::PayloadCgroup, sys::write(fd, b"0"))?;
     }
-    plan.at(Stage::PayloadCgroup, Ok(()))
+    launch.plan.at(Stage::PayloadCgroup, Ok(()))
 }
 
 /// A session of its own, and stdio on descriptors 0, 1 and 2.

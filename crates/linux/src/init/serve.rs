@@ -3,10 +3,11 @@
 use super::payload::{self, Scratch};
 use super::{Failure, InitPlan, Kit, files, send, send_with};
 use crate::ControlSet;
-use crate::protocol::{Event, MAX_START_BYTES, Request, StartRequest, StdioRequest};
+use crate::protocol::{Event, GroupKind, MAX_START_BYTES, Request, StartRequest, StdioRequest};
 use crate::socket::{self, Fds, MAX_MESSAGE};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
+use cofferdam_core::Control;
 use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -35,9 +36,46 @@ struct Child {
     process: u32,
 }
 
+/// The limits that come with the group: without it nothing starts where they are required.
+pub(super) const CONTROLS: ControlSet =
+    ControlSet::of(&[Control::MemoryLimit, Control::SwapOff, Control::PidsLimit, Control::CpuLimit]);
+
+/// The group that processes join.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    fds: Fds,
+    kind: Option<GroupKind>,
+    /// Which of the descriptors is readable when the group ran out of memory.
+    oom: Option<usize>,
+}
+
+impl Group {
+    fn new(fds: Fds, kind: GroupKind, watches_oom: bool) -> Self {
+        let oom = watches_oom.then(|| fds.count().saturating_sub(1));
+        Self { fds, kind: Some(kind), oom }
+    }
+
+    /// The files to write to.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = RawFd> {
+        let count =
+            if self.kind == Some(GroupKind::Tasks) { self.oom.unwrap_or(self.fds.count()) } else { 0 };
+        (0..count).filter_map(|i| self.fds.raw(i))
+    }
+
+    /// The folder to clone into.
+    pub(super) fn folder(&self) -> Option<RawFd> {
+        self.fds.raw(0).filter(|_| self.kind == Some(GroupKind::Folder))
+    }
+
+    fn oom(&self) -> RawFd {
+        self.oom.and_then(|i| self.fds.raw(i)).unwrap_or(-1)
+    }
+}
+
 struct Server<'l> {
     plan: &'l InitPlan<'l>,
     kit: &'l Kit,
+    group: Group,
     children: [Option<Child>; MAX_PROCESSES],
 }
 
@@ -45,17 +83,18 @@ struct Server<'l> {
 pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit) -> ! {
     // SAFETY: this function runs once per process, in its only thread, and is the only user of the static.
     let (scratch, buffer) = unsafe { &mut *MEMORY.0.get() };
-    let mut server = Server { plan, kit, children: [None; MAX_PROCESSES] };
+    let mut server = Server { plan, kit, group: Group::default(), children: [None; MAX_PROCESSES] };
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     loop {
-        let mut fds = [watch(plan.control), watch(kit.signals), watch(plan.oom)];
+        let mut fds = [watch(plan.control), watch(kit.signals), watch(server.group.oom())];
         if sys::poll(&mut fds, -1).is_err() {
             continue;
         }
         if fds[2].revents & libc::POLLIN != 0 {
-            let _ = sys::read(plan.oom, &mut [0; 8]);
+            let _ = sys::read(server.group.oom(), &mut [0; 8]);
             // Half of a job is worth nothing: everything but init goes.
             let _ = sys::kill(-1, libc::SIGKILL);
+            send(plan.control, Event::OutOfMemory);
         }
         if fds[1].revents != 0 {
             server.reap();
@@ -98,6 +137,7 @@ impl Server<'_> {
                 Some(file) => self.start_from(&file, scratch),
                 None => sys::exit(2),
             },
+            Ok(Request::Group { kind, watches_oom }) => self.group = Group::new(fds, kind, watches_oom),
             Ok(Request::Probe { process }) => self.probe(process, scratch),
             Ok(Request::Signal { process, signal }) => self.signal(process, signal),
             Ok(Request::Socket { request, family }) => {
@@ -140,17 +180,31 @@ impl Server<'_> {
         request: StartRequest<'_>,
         scratch: &mut Scratch,
     ) -> Result<(ControlSet, HostEnds), Failure> {
+        self.check_group()?;
         let fail = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
         let free = self.children.iter().position(Option::is_none).ok_or(fail(Errno(libc::EAGAIN)))?;
         let process = request.process;
         let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
-        let (pid, controls) = payload::start(self.plan, self.kit.landlock, scratch, request, stdio.inside())?;
+        let (pid, controls) =
+            payload::start(self.plan, &self.group, self.kit.landlock, scratch, request, stdio.inside())?;
         self.children[free] = Some(Child { pid, process });
         Ok((controls, stdio.into_host_ends()))
     }
 
+    /// Nothing runs without its limits where they are required.
+    fn check_group(&self) -> Result<(), Failure> {
+        let missing = ControlSet(self.plan.required.0 & CONTROLS.0);
+        if self.group.kind.is_some() || missing.is_empty() {
+            return Ok(());
+        }
+        Err(Failure { stage: Stage::PayloadCgroup, errno: Errno(libc::EPERM), missing })
+    }
+
     fn probe(&self, process: u32, scratch: &mut Scratch) {
-        match payload::prove(self.plan, self.kit.landlock, scratch) {
+        let proven = self
+            .check_group()
+            .and_then(|()| payload::prove(self.plan, &self.group, self.kit.landlock, scratch));
+        match proven {
             Ok((_, controls)) => send(self.plan.control, Event::Started { process, controls }),
             Err(failure) => self.not_started(process, failure),
         }

@@ -2,12 +2,11 @@
 
 use super::messages::CreateRequest;
 use super::{Launcher, LauncherEvent, Live, reply};
-use crate::cgroup::{CgroupLimits, Entry, Group};
-use crate::init::{self, CgroupEntry, InitPlan, Overlay};
-use crate::slots::{IDS_PER_SLOT, Slot};
+use crate::init::{self, InitPlan, Overlay};
+use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
-use crate::{ControlSet, clone, seccomp};
+use crate::{ControlSet, clone, seccomp, socket};
 use cofferdam_core::Control;
 use std::ffi::CString;
 use std::fmt::Write;
@@ -24,30 +23,23 @@ const INIT_ID: u32 = 0;
 const PAYLOAD_ID: u32 = 1000;
 
 impl Launcher {
-    pub(super) fn create(&mut self, request: &CreateRequest, control: OwnedFd) -> Result<(), Failed> {
+    pub(super) fn create(&mut self, request: &CreateRequest, fds: &mut socket::Fds) -> Result<(), Failed> {
         let mut request = request.clone();
         if !cfg!(feature = "leave-out") {
             request.leave_out = ControlSet::EMPTY;
             request.fail_at = None;
         }
-        let fails_at =
-            |stage| if request.fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
-        fails_at(Stage::Slot)?;
-        let slot = self.slots.take().map_err(|e| (Stage::Slot, e))?;
-        fails_at(Stage::Cgroup)?;
-        let name = slot.name();
-        let group = self.cgroups.create(&name, &limits(&request))?;
-        let mut proven = group.proven;
+        if matches!(request.fail_at, Some(Stage::Slot | Stage::Clone | Stage::IdMap)) {
+            return Err((Stage::Clone, Errno(libc::EIO)));
+        }
+        let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
+        let (control, lock) = (next(0)?, next(1)?);
+        let network = if request.has_network { Some(next(2)?) } else { self.spare_network.take() };
+        let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
-        let made = fails_at(Stage::CgroupLimit)
-            .and_then(|()| self.clone_init(&request, &slot, &group, proven, control));
-        let (pid, pidfd) = made.inspect_err(|_| {
-            let _ = self.cgroups.remove(&name);
-        })?;
-        let created =
-            LauncherEvent::Created { sandbox: request.sandbox, slot: slot.number, controls: proven };
-        reply(self.socket, created, &[]);
-        let live = Live { pid, pidfd, slot, is_dead: false, is_unwanted: false };
+        let (pid, pidfd) = self.clone_init(&request, network, proven, &control)?;
+        reply(self.socket, LauncherEvent::Created { sandbox: request.sandbox, controls: proven }, &[]);
+        let live = Live { pid, pidfd, slot: request.slot, _lock: lock, is_dead: false, is_unwanted: false };
         self.live.insert(request.sandbox, live);
         Ok(())
     }
@@ -55,21 +47,25 @@ impl Launcher {
     fn clone_init(
         &self,
         request: &CreateRequest,
-        slot: &Slot,
-        group: &Group,
+        network: Option<OwnedFd>,
         proven: ControlSet,
-        control: OwnedFd,
+        control: &OwnedFd,
     ) -> Result<(i32, OwnedFd), Failed> {
-        let (go, sync) = {
-            let (reader, writer) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
-            (writer, reader)
-        };
-        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), group, proven)?;
-        let owner = if request.leave_out.has(Control::OwnHostUids) { 0 } else { slot.first_id() };
+        let (sync, go) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
+        let wants_network = !request.leave_out.has(Control::NetNamespace);
+        let network = network.filter(|_| wants_network);
+        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), network.is_some(), proven)?;
+        let mut flags = namespaces(request.leave_out);
+        if let Some(network) = &network {
+            sys::setns(network.as_raw_fd(), libc::CLONE_NEWNET).map_err(|e| (Stage::Clone, e))?;
+            flags &= !(libc::CLONE_NEWNET as u64);
+        }
+        let owner =
+            if request.leave_out.has(Control::OwnHostUids) { 0 } else { slots::first_id(request.slot) };
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
         // SAFETY: the launcher has one thread, and the child only runs init, which allocates nothing.
-        let forked = unsafe { clone::fork_into(namespaces(request.leave_out), self.cgroups.init_group()) };
+        let forked = unsafe { clone::fork_into(flags, self.cgroups.init_group()) };
         if matches!(forked, Ok(clone::Forked::Child)) {
             init::run(&plan);
         }
@@ -91,19 +87,16 @@ impl Launcher {
         request: &CreateRequest,
         control: RawFd,
         sync: RawFd,
-        group: &Group,
+        has_network: bool,
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
-        let cgroup = cgroup_entry(&group.entry);
-        let oom = group.oom.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let has_user_namespace = !request.leave_out.has(Control::UserNamespace);
         Ok(InitPlan {
             control,
             sync,
-            cgroup,
-            oom,
-            keep: keep(&[&[0, 1, 2, control, sync, oom], &group.entry.raw()]),
+            has_network,
+            keep: keep(&[0, 1, 2, control, sync]),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(format!("/i{}", request.image))?,
             overlays: overlays(names, request.writable_root)?,
@@ -112,7 +105,6 @@ impl Launcher {
             files_inodes: request.files_inodes,
             writable_root: request.writable_root,
             terminal: request.terminal,
-            proc_masks: &self.proc_masks,
             landlock_abi: self.landlock_abi,
             last_capability: self.last_capability,
             launcher_namespaces: self.namespaces,
@@ -126,16 +118,6 @@ impl Launcher {
             leave_out: request.leave_out,
             fail_at: request.fail_at,
         })
-    }
-}
-
-fn limits(request: &CreateRequest) -> CgroupLimits {
-    CgroupLimits {
-        memory_bytes: request.memory_bytes,
-        pids: request.pids,
-        cpu_millis: request.cpu_millis,
-        oom_group: request.oom_group,
-        leave_out: request.leave_out,
     }
 }
 
@@ -164,26 +146,9 @@ fn map_ids(pid: i32, first: u32, request: &CreateRequest) -> sys::Result<()> {
     Ok(())
 }
 
-fn cgroup_entry(entry: &Entry) -> CgroupEntry {
-    match entry {
-        Entry::Tasks(tasks) => {
-            let mut fds = [-1; 8];
-            for (slot, fd) in fds.iter_mut().zip(tasks) {
-                *slot = fd.as_raw_fd();
-            }
-            CgroupEntry::Tasks { fds, count: tasks.len().min(fds.len()) }
-        }
-        Entry::Folder(fd) => CgroupEntry::Folder(fd.as_raw_fd()),
-        Entry::Nowhere => CgroupEntry::Nowhere,
-    }
-}
-
-/// The descriptors that init keeps, sorted; unused places come first as -1.
-fn keep(parts: &[&[RawFd]]) -> [RawFd; 16] {
-    let mut keep = [-1; 16];
-    for (slot, fd) in keep.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
-        *slot = *fd;
-    }
+/// The descriptors that init keeps, sorted.
+fn keep(fds: &[RawFd; 5]) -> [RawFd; 5] {
+    let mut keep = *fds;
     keep.sort_unstable();
     keep
 }

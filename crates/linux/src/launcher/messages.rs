@@ -10,11 +10,10 @@ use crate::wire::{Decoder, Encoder, MALFORMED};
 pub struct CreateRequest {
     /// The host's name for it in later messages.
     pub sandbox: u32,
+    /// The range of user ids that the host holds for it; its lock comes along.
+    pub slot: u32,
     pub image: u32,
-    pub memory_bytes: u64,
-    pub pids: u32,
-    pub cpu_millis: u32,
-    pub oom_group: bool,
+    pub has_network: bool,
     pub files_bytes: u64,
     pub files_inodes: u64,
     pub writable_root: bool,
@@ -33,7 +32,7 @@ pub enum LauncherRequest {
         image: u32,
         names: Vec<String>,
     },
-    /// Comes with init's end of the control socket.
+    /// Comes with init's end of the control socket, the slot's lock, and perhaps a network namespace.
     Create(CreateRequest),
     Destroy {
         sandbox: u32,
@@ -45,7 +44,6 @@ pub enum LauncherRequest {
 pub enum LauncherEvent {
     Created {
         sandbox: u32,
-        slot: u32,
         controls: ControlSet,
     },
     NotCreated {
@@ -121,11 +119,9 @@ impl CreateRequest {
     fn encode(&self, e: &mut Encoder<'_>) {
         let Self {
             sandbox,
+            slot,
             image,
-            memory_bytes,
-            pids,
-            cpu_millis,
-            oom_group,
+            has_network,
             files_bytes,
             files_inodes,
             writable_root,
@@ -135,8 +131,8 @@ impl CreateRequest {
             fail_at,
             hostname,
         } = self;
-        e.u32(CREATE).u32(*sandbox).u32(*image).u64(*memory_bytes).u32(*pids).u32(*cpu_millis);
-        e.u32((*oom_group).into()).u64(*files_bytes).u64(*files_inodes);
+        e.u32(CREATE).u32(*sandbox).u32(*slot).u32(*image).u32((*has_network).into());
+        e.u64(*files_bytes).u64(*files_inodes);
         e.u32((*writable_root).into()).u32((*terminal).into()).u64(required.0).u64(leave_out.0);
         e.u32(fail_at.map_or(NO_STAGE, |stage| stage as u32)).text(hostname.as_bytes());
     }
@@ -144,11 +140,9 @@ impl CreateRequest {
     fn decode(d: &mut Decoder<'_>) -> Result<Self> {
         Ok(Self {
             sandbox: d.u32()?,
+            slot: d.u32()?,
             image: d.u32()?,
-            memory_bytes: d.u64()?,
-            pids: d.u32()?,
-            cpu_millis: d.u32()?,
-            oom_group: d.u32()? != 0,
+            has_network: d.u32()? != 0,
             files_bytes: d.u64()?,
             files_inodes: d.u64()?,
             writable_root: d.u32()? != 0,
@@ -165,8 +159,8 @@ impl LauncherEvent {
     pub fn encode(self, buffer: &mut [u8]) -> Result<&[u8]> {
         let mut e = Encoder::new(buffer);
         match self {
-            Self::Created { sandbox, slot, controls } => {
-                e.u32(CREATED).u32(sandbox).u32(slot).u64(controls.0);
+            Self::Created { sandbox, controls } => {
+                e.u32(CREATED).u32(sandbox).u64(controls.0);
             }
             Self::NotCreated { sandbox, stage, errno } => {
                 e.u32(NOT_CREATED).u32(sandbox).u32(stage as u32).i32(errno);
@@ -185,7 +179,7 @@ impl LauncherEvent {
         let mut d = Decoder::new(message);
         let stage = |number| Stage::from_number(number).ok_or(MALFORMED);
         let event = match d.u32()? {
-            CREATED => Self::Created { sandbox: d.u32()?, slot: d.u32()?, controls: ControlSet(d.u64()?) },
+            CREATED => Self::Created { sandbox: d.u32()?, controls: ControlSet(d.u64()?) },
             NOT_CREATED => Self::NotCreated { sandbox: d.u32()?, stage: stage(d.u32()?)?, errno: d.i32()? },
             DESTROYED => Self::Destroyed { sandbox: d.u32()?, errno: d.i32()? },
             UNUSABLE => Self::Unusable { stage: stage(d.u32()?)?, errno: d.i32()? },
@@ -203,11 +197,9 @@ mod tests {
     fn requests_come_back_whole() {
         let create = CreateRequest {
             sandbox: 1,
+            slot: 3,
             image: 2,
-            memory_bytes: 3 << 40,
-            pids: 4,
-            cpu_millis: 5,
-            oom_group: true,
+            has_network: true,
             files_bytes: 6,
             files_inodes: 7,
             writable_root: false,
@@ -231,7 +223,7 @@ mod tests {
     #[test]
     fn events_come_back_whole() {
         for event in [
-            LauncherEvent::Created { sandbox: 1, slot: 2, controls: ControlSet(3) },
+            LauncherEvent::Created { sandbox: 1, controls: ControlSet(3) },
             LauncherEvent::NotCreated { sandbox: 1, stage: Stage::Cgroup, errno: 13 },
             LauncherEvent::Destroyed { sandbox: 1, errno: 0 },
             LauncherEvent::Unusable { stage: Stage::Root, errno: 1 },

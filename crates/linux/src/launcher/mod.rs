@@ -6,14 +6,15 @@
 
 mod create;
 mod messages;
+mod network;
 mod scrub;
 mod staging;
 
 pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
 
 use crate::cgroup::{self, Cgroups};
-use crate::init::{NamespaceIds, ProcMask};
-use crate::slots::{Slot, Slots};
+use crate::init::NamespaceIds;
+use crate::slots;
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, clone, landlock, socket};
@@ -24,11 +25,13 @@ use std::path::{Path, PathBuf};
 /// How a launcher is started.
 #[derive(Debug, Clone)]
 pub struct LauncherOptions {
-    /// Where locks live.
-    pub runtime_folder: PathBuf,
+    /// Whether to make parts of the next sandbox ahead: worth it for a host that makes many.
+    pub makes_spares: bool,
     /// For the attack suite: keep inherited descriptors and environment.
     pub leave_out: ControlSet,
 }
+
+pub use network::make as make_network;
 
 /// The folder for locks and generated layers: root's, or the user's own.
 pub fn default_runtime_folder() -> PathBuf {
@@ -64,7 +67,9 @@ pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
 struct Live {
     pid: i32,
     pidfd: OwnedFd,
-    slot: Slot,
+    /// The number of its range of ids, and the lock on that.
+    slot: u32,
+    _lock: OwnedFd,
     is_dead: bool,
     is_unwanted: bool,
 }
@@ -72,11 +77,12 @@ struct Live {
 struct Launcher {
     socket: RawFd,
     signals: RawFd,
-    slots: Slots,
     cgroups: Cgroups,
+    /// A network namespace made ahead; see `LauncherOptions`.
+    spare_network: Option<OwnedFd>,
+    makes_spares: bool,
     images: HashMap<u32, Vec<String>>,
     live: HashMap<u32, Live>,
-    proc_masks: Vec<ProcMask>,
     namespaces: NamespaceIds,
     keyring: usize,
     landlock_abi: u32,
@@ -113,8 +119,6 @@ impl Launcher {
         let leave_out = if cfg!(feature = "leave-out") { options.leave_out } else { ControlSet::EMPTY };
         let clean_environment = scrub::environment(leave_out);
         scrub::descriptors(socket, leave_out).map_err(at(Stage::Fds))?;
-        let io = |e: std::io::Error| Errno(e.raw_os_error().unwrap_or(libc::EIO));
-        let slots = Slots::open(&options.runtime_folder.join("slots")).map_err(|e| (Stage::Slot, io(e)))?;
         let cgroups = Cgroups::open(&cgroup::detect());
         let keyring = sys::session_keyring().unwrap_or(0);
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
@@ -124,11 +128,11 @@ impl Launcher {
         Ok(Self {
             socket,
             signals,
-            slots,
             cgroups,
+            spare_network: None,
+            makes_spares: options.makes_spares,
             images: HashMap::new(),
             live: HashMap::new(),
-            proc_masks: staging::proc_masks(),
             namespaces: staging::own_namespaces(),
             keyring,
             landlock_abi: landlock::abi(),
@@ -172,11 +176,12 @@ impl Launcher {
                 }
             }
             Ok(LauncherRequest::Create(request)) => {
-                let created = fds.take(0).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
-                let created = created.and_then(|control| self.create(&request, control));
-                if let Err((stage, errno)) = created {
+                if let Err((stage, errno)) = self.create(&request, &mut fds) {
                     let sandbox = request.sandbox;
                     reply(self.socket, LauncherEvent::NotCreated { sandbox, stage, errno: errno.0 }, &[]);
+                }
+                if self.makes_spares && self.spare_network.is_none() {
+                    self.spare_network = network::make().ok();
                 }
             }
             Ok(LauncherRequest::Destroy { sandbox }) => self.destroy(sandbox),
@@ -220,7 +225,7 @@ impl Launcher {
 
     fn bury(&mut self, sandbox: u32) {
         let Some(live) = self.live.remove(&sandbox) else { return };
-        let removed = self.remove_cgroup(&live.slot.name());
+        let removed = self.remove_cgroup(&slots::slot_name(live.slot));
         let errno = removed.err().map_or(0, |errno| errno.0);
         reply(self.socket, LauncherEvent::Destroyed { sandbox, errno }, &[]);
     }

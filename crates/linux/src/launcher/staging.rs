@@ -3,46 +3,10 @@
 //! Every sandbox starts as a copy of this namespace, so it never sees the host's filesystem, not even before
 //! its own root is in place, and the copy costs the same on a machine with hundreds of mounts.
 
-use crate::init::{NamespaceIds, ProcMask};
+use crate::init::NamespaceIds;
 use crate::sys::{self, Errno, Result};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
-
-/// What tells about the host, or about other sandboxes, more than about the process that reads it; sorted.
-///
-/// What the kernel lets only its own root read (kcore, kmsg, slabinfo and the like) is not in it: no id of a
-/// sandbox is that root, and a cover costs as much time as any other mount.
-const PROC_MASKS: [&str; 29] = [
-    "acpi",
-    "asound",
-    "buddyinfo",
-    "bus",
-    "cmdline",
-    "config.gz",
-    "consoles",
-    "diskstats",
-    "driver",
-    "fs",
-    "interrupts",
-    "iomem",
-    "ioports",
-    "irq",
-    "kallsyms",
-    "key-users",
-    "keys",
-    "latency_stats",
-    "locks",
-    "modules",
-    "mtrr",
-    "partitions",
-    "sched_debug",
-    "schedstat",
-    "scsi",
-    "softirqs",
-    "sys",
-    "tty",
-    "zoneinfo",
-];
 
 /// Device nodes that every program may expect, by major and minor number.
 const DEVICES: [(&CStr, u32, u32); 6] = [
@@ -132,21 +96,6 @@ pub(super) fn add_image(image: u32, layers: &[(String, OwnedFd)]) -> Result<()> 
     Ok(())
 }
 
-/// Those of the masks that this kernel has. One listing of /proc is cheaper than a look at each.
-pub(super) fn proc_masks() -> Vec<ProcMask> {
-    let mut masks = Vec::with_capacity(PROC_MASKS.len());
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| PROC_MASKS.binary_search(name).is_ok()) else {
-            continue;
-        };
-        if let (Ok(target), Ok(kind)) = (CString::new(format!("/new/proc/{name}")), entry.file_type()) {
-            masks.push(ProcMask { target, is_folder: kind.is_dir() });
-        }
-    }
-    masks
-}
-
 /// The namespaces of this process.
 pub(super) fn own_namespaces() -> NamespaceIds {
     let id = |path: &CStr| sys::stat_at(sys::CWD, path, 0).map_or(0, |stat| stat.st_ino);
@@ -158,15 +107,5 @@ pub(super) fn own_namespaces() -> NamespaceIds {
         ipc: id(c"/proc/self/ns/ipc"),
         uts: id(c"/proc/self/ns/uts"),
         cgroup: id(c"/proc/self/ns/cgroup"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_are_sorted_for_the_search() {
-        assert!(PROC_MASKS.is_sorted());
     }
 }
