@@ -34,6 +34,8 @@ pub struct SandboxSpec {
     pub writable_root: bool,
     /// Whether processes may ask for a terminal.
     pub terminal: bool,
+    /// Whether it can be paused; a job never is, and saves the time.
+    pub pausable: bool,
     /// Where a workspace on disk is kept; only used with a disk that is not in memory.
     pub workspace_root: PathBuf,
 }

@@ -43,6 +43,7 @@ pub fn sandbox_spec() -> SandboxSpec {
         oom_scope: OomScope::Process,
         writable_root: false,
         terminal: false,
+        pausable: true,
         workspace_root: std::env::temp_dir(),
     }
 }

@@ -59,7 +59,14 @@ impl NativeBackend {
     }
 
     fn groups(&self) -> Arc<Groups> {
-        Arc::clone(self.groups.get_or_init(|| Arc::new(Groups::open())))
+        let open = || {
+            let groups = Groups::open();
+            let (folders, init) = groups.cgroups.folders();
+            // A launcher that is gone says so at the next request.
+            let _ = self.launcher.set_groups(&folders, init);
+            Arc::new(groups)
+        };
+        Arc::clone(self.groups.get_or_init(open))
     }
 
     #[cfg(feature = "leave-out")]
@@ -162,6 +169,7 @@ impl NativeBackend {
         }
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
         let image = self.images.open(&spec.image, &self.launcher)?;
+        let groups = self.groups();
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
         let network = lock(&self.network).take();
         let request = self.request(&spec, image, slot.number, network.is_some())?;
@@ -170,7 +178,7 @@ impl NativeBackend {
         let created = self.launcher.create(request, &inner, slot.lock(), network.as_ref())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
-        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
+        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, groups);
         sandbox.make_group(leave_out)?;
         Ok(Pending { sandbox, created, ready })
     }
@@ -182,17 +190,26 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Pending {
     async fn finish(self) -> Result<NativeSandbox> {
-        let Self { mut sandbox, created, ready } = self;
-        let created = created.await.map_err(|_| sandbox.launcher.gone())?;
+        let Self { sandbox, mut created, ready } = self;
         let layout = &sandbox.groups.layout;
-        let created = created.map_err(|(stage, errno)| report::create_error(stage, errno, layout))?;
-        match ready.await {
-            Ok(Ok(_)) => {
-                sandbox.proven = sandbox.proven.union(created.controls);
-                Ok(sandbox)
-            }
-            Ok(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, layout)),
-            Err(_) => Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() }),
+        let answer = tokio::select! {
+            biased;
+            ready = ready => ready.ok(),
+            failed = &mut created => match failed {
+                Ok((stage, errno)) => return Err(report::create_error(stage, errno, layout)),
+                Err(_) => return Err(sandbox.launcher.gone()),
+            },
+        };
+        match answer {
+            Some(Ok(_)) => Ok(sandbox),
+            Some(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, layout)),
+            // Init's socket closed without a word: the launcher knows why, or nobody does.
+            None => match created.await {
+                Ok((stage, errno)) => Err(report::create_error(stage, errno, layout)),
+                Err(_) => {
+                    Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() })
+                }
+            },
         }
     }
 }

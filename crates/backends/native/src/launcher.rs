@@ -4,7 +4,7 @@ use crate::report;
 use crate::streams::Packets;
 use cofferdam_backend::{BackendError, Result};
 use cofferdam_linux::launcher::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
-use cofferdam_linux::{ControlSet, Stage, socket};
+use cofferdam_linux::{Stage, socket};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -44,15 +44,9 @@ impl LauncherHandle {
     }
 }
 
-/// What the launcher says of a sandbox that it made.
-#[derive(Debug)]
-pub(crate) struct Created {
-    pub(crate) controls: ControlSet,
-}
-
 pub(crate) type CreatedReceiver = oneshot::Receiver<CreateAnswer>;
 
-type CreateAnswer = std::result::Result<Created, (Stage, i32)>;
+type CreateAnswer = (Stage, i32);
 
 #[derive(Default)]
 struct Waiting {
@@ -105,7 +99,14 @@ impl Launcher {
         self.send(&LauncherRequest::AddImage { image, names }, &fds)
     }
 
-    /// Asks for a sandbox; the answer comes through the receiver.
+    /// Tells where groups lie, so that the launcher can remove them even when this process is gone.
+    pub(crate) fn set_groups(&self, folders: &[RawFd], init: Option<RawFd>) -> Result<()> {
+        let mut fds = folders.to_vec();
+        fds.extend(init);
+        self.send(&LauncherRequest::Groups { has_init: init.is_some() }, &fds)
+    }
+
+    /// Asks for a sandbox. The receiver hears only of a failure: that it stands is init's to say.
     pub(crate) fn create(
         &self,
         request: CreateRequest,
@@ -175,17 +176,13 @@ async fn read_events(inner: Arc<Inner>) {
 fn dispatch(inner: &Inner, event: LauncherEvent) -> Option<String> {
     let mut waiting = lock(&inner.waiting);
     match event {
-        LauncherEvent::Created { sandbox, controls } => {
-            if let Some(sender) = waiting.created.remove(&sandbox) {
-                let _ = sender.send(Ok(Created { controls }));
-            }
-        }
         LauncherEvent::NotCreated { sandbox, stage, errno } => {
             if let Some(sender) = waiting.created.remove(&sandbox) {
-                let _ = sender.send(Err((stage, errno)));
+                let _ = sender.send((stage, errno));
             }
         }
         LauncherEvent::Destroyed { sandbox, errno } => {
+            waiting.created.remove(&sandbox);
             if let Some(sender) = waiting.destroyed.remove(&sandbox) {
                 let _ = sender.send(errno);
             }

@@ -116,6 +116,7 @@ impl NativeSandbox {
             pids: limits.pids,
             cpu_millis: limits.cpus.millis(),
             oom_group: self.spec.oom_scope == OomScope::Sandbox,
+            pausable: self.spec.pausable,
             leave_out,
         }
     }
@@ -298,6 +299,12 @@ impl NativeSandbox {
     async fn freeze(&self, frozen: bool) -> Result<()> {
         if self.connection.waiting().is_closed {
             return Err(gone());
+        }
+        if !self.spec.pausable {
+            return Err(BackendError::Unsupported {
+                backend: "native",
+                what: "pause a sandbox that was not made for it",
+            });
         }
         let (groups, group) = (Arc::clone(&self.groups), self.group());
         let step = if frozen { "pausing" } else { "resuming" };

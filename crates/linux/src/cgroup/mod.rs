@@ -29,6 +29,8 @@ pub struct CgroupLimits {
     pub cpu_millis: u32,
     /// Whether an out-of-memory kill takes every process of the group.
     pub oom_group: bool,
+    /// Whether it can be paused; on version 1 that takes a group of its own.
+    pub pausable: bool,
     /// Controls that a test leaves out.
     pub leave_out: ControlSet,
 }
@@ -119,11 +121,12 @@ impl Cgroups {
         }
     }
 
-    /// The group that init itself is cloned into, where init must be below the same folder.
-    pub fn init_group(&self) -> Option<RawFd> {
+    /// The folders that groups lie in, and the one that inits must be cloned into, if any.
+    pub fn folders(&self) -> (Vec<RawFd>, Option<RawFd>) {
         match self {
-            Self::V2(tree) => Some(tree.init_group()),
-            _ => None,
+            Self::V1(tree) => (tree.folders(), None),
+            Self::V2(tree) => (vec![tree.base()], Some(tree.init_group())),
+            Self::None { .. } => (Vec::new(), None),
         }
     }
 }

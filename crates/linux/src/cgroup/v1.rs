@@ -6,7 +6,7 @@ use crate::{ControlSet, Stage};
 use cofferdam_core::Control;
 use std::ffi::{CStr, CString};
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// One controller's base folder.
@@ -63,7 +63,8 @@ impl Tree {
     ) -> std::result::Result<Group, (Stage, Errno)> {
         let mut proven = ControlSet::EMPTY;
         let mut tasks = Vec::with_capacity(6);
-        for controller in &self.controllers {
+        let wanted = |c: &&Controller| limits.pausable || c.name != "freezer";
+        for controller in self.controllers.iter().filter(wanted) {
             let made = self.create_one(controller, name, limits, &mut proven);
             tasks.push(made.inspect_err(|_| {
                 let _ = self.remove(name);
@@ -116,6 +117,10 @@ impl Tree {
             sys::open(base, name, libc::O_PATH | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
         apply(controller.name, &folder, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
         sys::open(folder.as_raw_fd(), c"tasks", libc::O_WRONLY, 0).map_err(|e| (Stage::Cgroup, e))
+    }
+
+    pub(super) fn folders(&self) -> Vec<RawFd> {
+        self.controllers.iter().map(|controller| controller.base.as_raw_fd()).collect()
     }
 
     pub(super) fn remove(&self, name: &CStr) -> Result<()> {

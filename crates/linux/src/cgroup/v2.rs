@@ -39,6 +39,10 @@ impl Tree {
         Ok(Self { base: open(base)?, inits: open(&base.join(INITS))? })
     }
 
+    pub(super) fn base(&self) -> RawFd {
+        self.base.as_raw_fd()
+    }
+
     pub(super) fn init_group(&self) -> RawFd {
         self.inits.as_raw_fd()
     }

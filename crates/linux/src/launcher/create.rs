@@ -1,7 +1,7 @@
 //! Making one sandbox: everything that needs the host's privileges, and everything that allocates.
 
 use super::messages::CreateRequest;
-use super::{Launcher, LauncherEvent, Live, reply};
+use super::{Launcher, Live};
 use crate::init::{self, InitPlan, Overlay};
 use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
@@ -38,7 +38,6 @@ impl Launcher {
         let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
         let (pid, pidfd) = self.clone_init(&request, network, proven, &control)?;
-        reply(self.socket, LauncherEvent::Created { sandbox: request.sandbox, controls: proven }, &[]);
         let live = Live { pid, pidfd, slot: request.slot, _lock: lock, is_dead: false, is_unwanted: false };
         self.live.insert(request.sandbox, live);
         Ok(())
@@ -65,7 +64,7 @@ impl Launcher {
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
         // SAFETY: the launcher has one thread, and the child only runs init, which allocates nothing.
-        let forked = unsafe { clone::fork_into(flags, self.cgroups.init_group()) };
+        let forked = unsafe { clone::fork_into(flags, self.init_group.as_ref().map(AsRawFd::as_raw_fd)) };
         if matches!(forked, Ok(clone::Forked::Child)) {
             init::run(&plan);
         }

@@ -32,6 +32,10 @@ pub enum LauncherRequest {
         image: u32,
         names: Vec<String>,
     },
+    /// Comes with the folders that sandboxes' groups lie in, and last, if `has_init`, the group that inits are in.
+    Groups {
+        has_init: bool,
+    },
     /// Comes with init's end of the control socket, the slot's lock, and perhaps a network namespace.
     Create(CreateRequest),
     Destroy {
@@ -39,13 +43,9 @@ pub enum LauncherRequest {
     },
 }
 
-/// What the launcher answers.
+/// What the launcher answers. That a sandbox stands is init's to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LauncherEvent {
-    Created {
-        sandbox: u32,
-        controls: ControlSet,
-    },
     NotCreated {
         sandbox: u32,
         stage: Stage,
@@ -66,7 +66,7 @@ pub enum LauncherEvent {
 const ADD_IMAGE: u32 = 1;
 const CREATE: u32 = 2;
 const DESTROY: u32 = 3;
-const CREATED: u32 = 101;
+const GROUPS: u32 = 4;
 const NOT_CREATED: u32 = 102;
 const DESTROYED: u32 = 103;
 const UNUSABLE: u32 = 104;
@@ -88,6 +88,9 @@ impl LauncherRequest {
                 }
             }
             Self::Create(create) => create.encode(&mut e),
+            Self::Groups { has_init } => {
+                e.u32(GROUPS).u32((*has_init).into());
+            }
             Self::Destroy { sandbox } => {
                 e.u32(DESTROY).u32(*sandbox);
             }
@@ -105,6 +108,7 @@ impl LauncherRequest {
             }
             CREATE => Self::Create(CreateRequest::decode(&mut d)?),
             DESTROY => Self::Destroy { sandbox: d.u32()? },
+            GROUPS => Self::Groups { has_init: d.u32()? != 0 },
             _ => return Err(MALFORMED),
         };
         d.end().map(|()| request)
@@ -159,9 +163,6 @@ impl LauncherEvent {
     pub fn encode(self, buffer: &mut [u8]) -> Result<&[u8]> {
         let mut e = Encoder::new(buffer);
         match self {
-            Self::Created { sandbox, controls } => {
-                e.u32(CREATED).u32(sandbox).u64(controls.0);
-            }
             Self::NotCreated { sandbox, stage, errno } => {
                 e.u32(NOT_CREATED).u32(sandbox).u32(stage as u32).i32(errno);
             }
@@ -179,7 +180,6 @@ impl LauncherEvent {
         let mut d = Decoder::new(message);
         let stage = |number| Stage::from_number(number).ok_or(MALFORMED);
         let event = match d.u32()? {
-            CREATED => Self::Created { sandbox: d.u32()?, controls: ControlSet(d.u64()?) },
             NOT_CREATED => Self::NotCreated { sandbox: d.u32()?, stage: stage(d.u32()?)?, errno: d.i32()? },
             DESTROYED => Self::Destroyed { sandbox: d.u32()?, errno: d.i32()? },
             UNUSABLE => Self::Unusable { stage: stage(d.u32()?)?, errno: d.i32()? },
@@ -213,6 +213,7 @@ mod tests {
             LauncherRequest::AddImage { image: 7, names: vec!["base".into(), "usr".into()] },
             LauncherRequest::Create(CreateRequest { fail_at: None, ..create.clone() }),
             LauncherRequest::Create(create),
+            LauncherRequest::Groups { has_init: true },
             LauncherRequest::Destroy { sandbox: 9 },
         ] {
             let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
@@ -223,7 +224,6 @@ mod tests {
     #[test]
     fn events_come_back_whole() {
         for event in [
-            LauncherEvent::Created { sandbox: 1, controls: ControlSet(3) },
             LauncherEvent::NotCreated { sandbox: 1, stage: Stage::Cgroup, errno: 13 },
             LauncherEvent::Destroyed { sandbox: 1, errno: 0 },
             LauncherEvent::Unusable { stage: Stage::Root, errno: 1 },

@@ -12,13 +12,13 @@ mod staging;
 
 pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
 
-use crate::cgroup::{self, Cgroups};
 use crate::init::NamespaceIds;
 use crate::slots;
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, clone, landlock, socket};
 use std::collections::HashMap;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,10 @@ struct Live {
 struct Launcher {
     socket: RawFd,
     signals: RawFd,
-    cgroups: Cgroups,
+    /// The folders that sandboxes' groups lie in, for removing them.
+    groups: Vec<OwnedFd>,
+    /// The group that inits are cloned into, where they need one.
+    init_group: Option<OwnedFd>,
     /// A network namespace made ahead; see `LauncherOptions`.
     spare_network: Option<OwnedFd>,
     makes_spares: bool,
@@ -119,7 +122,6 @@ impl Launcher {
         let leave_out = if cfg!(feature = "leave-out") { options.leave_out } else { ControlSet::EMPTY };
         let clean_environment = scrub::environment(leave_out);
         scrub::descriptors(socket, leave_out).map_err(at(Stage::Fds))?;
-        let cgroups = Cgroups::open(&cgroup::detect());
         let keyring = sys::session_keyring().unwrap_or(0);
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
         bits.map_err(at(Stage::Identity))?;
@@ -128,7 +130,8 @@ impl Launcher {
         Ok(Self {
             socket,
             signals,
-            cgroups,
+            groups: Vec::new(),
+            init_group: None,
             spare_network: None,
             makes_spares: options.makes_spares,
             images: HashMap::new(),
@@ -174,6 +177,10 @@ impl Launcher {
                 if added.is_ok() {
                     self.images.insert(image, names);
                 }
+            }
+            Ok(LauncherRequest::Groups { has_init }) => {
+                self.groups = (0..socket::MAX_FDS).map_while(|i| fds.take(i)).collect();
+                self.init_group = if has_init { self.groups.pop() } else { None };
             }
             Ok(LauncherRequest::Create(request)) => {
                 if let Err((stage, errno)) = self.create(&request, &mut fds) {
@@ -225,20 +232,14 @@ impl Launcher {
 
     fn bury(&mut self, sandbox: u32) {
         let Some(live) = self.live.remove(&sandbox) else { return };
-        let removed = self.remove_cgroup(&slots::slot_name(live.slot));
+        let removed = self.remove_group(&slots::slot_name(live.slot));
         let errno = removed.err().map_or(0, |errno| errno.0);
         reply(self.socket, LauncherEvent::Destroyed { sandbox, errno }, &[]);
     }
 
-    /// The kernel may still count a task for a moment after it is gone.
-    fn remove_cgroup(&self, name: &str) -> sys::Result<()> {
-        for _ in 0..100 {
-            match self.cgroups.remove(name) {
-                Err(Errno(libc::EBUSY)) => drop(sys::poll(&mut [], 10)),
-                other => return other,
-            }
-        }
-        Err(Errno(libc::EBUSY))
+    fn remove_group(&self, name: &str) -> sys::Result<()> {
+        let name = CString::new(name).map_err(|_| Errno(libc::EINVAL))?;
+        self.groups.iter().try_for_each(|folder| remove_folder(folder, &name))
     }
 
     /// The host is gone, or done: ends everything, removes it, and exits.
@@ -260,6 +261,18 @@ impl Launcher {
         }
         sys::exit(0)
     }
+}
+
+/// The kernel may still count a task for a moment after it is gone.
+fn remove_folder(parent: &OwnedFd, name: &CStr) -> sys::Result<()> {
+    for _ in 0..100 {
+        match sys::rmdir(parent.as_raw_fd(), name) {
+            Err(Errno(libc::EBUSY)) => drop(sys::poll(&mut [], 10)),
+            Ok(()) | Err(Errno(libc::ENOENT)) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno(libc::EBUSY))
 }
 
 /// Runs the launcher on the socket that this process was started with as its stdin; never returns.

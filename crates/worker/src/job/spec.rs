@@ -103,6 +103,7 @@ pub fn sandbox_spec(id: SandboxId, job: &JobSpec) -> SandboxSpec {
         oom_scope: OomScope::Sandbox,
         writable_root: job.writable_root,
         terminal: job.terminal.is_some(),
+        pausable: false,
         workspace_root: job.workspace_root.clone(),
     }
 }
