@@ -8,6 +8,7 @@ pub mod caps;
 pub mod cgroup;
 mod clone;
 mod control_set;
+pub mod features;
 mod init;
 pub mod landlock;
 pub mod launcher;

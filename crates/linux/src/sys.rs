@@ -340,6 +340,12 @@ pub fn prctl(option: c_int, arg2: usize, arg3: usize) -> Result<usize> {
     check(unsafe { libc::syscall(libc::SYS_prctl, option, arg2, arg3, 0usize, 0usize) })
 }
 
+/// Names this process in lists of processes.
+pub fn set_name(name: &CStr) {
+    // SAFETY: the name is NUL-terminated and lives across the call; a failure changes nothing that matters.
+    unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, ptr(name), 0, 0, 0) };
+}
+
 pub fn setsid() -> Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::syscall(libc::SYS_setsid) }).map(drop)

@@ -6,7 +6,7 @@ use crate::sys;
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// What a group counted. Unknown is `None`.
@@ -77,13 +77,15 @@ impl Layout {
     pub fn change_limits(&self, group: &str, limits: &CgroupLimits) -> io::Result<()> {
         match self {
             Self::V1 { .. } => {
-                let mut folders = Vec::new();
-                for name in ["memory", "pids", "cpu"] {
-                    if let Some(path) = self.v1_folder(name, group) {
-                        folders.push((name, open_path(&path)?));
+                let name = CString::new(group)?;
+                for controller in ["memory", "pids", "cpu"] {
+                    if let Some(base) = self.v1_folder(controller, "") {
+                        let base = open_path(&base)?;
+                        let group = v1::Group1 { base: base.as_raw_fd(), name: &name };
+                        v1::change(controller, &group, limits)?;
                     }
                 }
-                Ok(v1::change(&folders, limits)?)
+                Ok(())
             }
             Self::V2 { base } => {
                 let folder = open_path(&base.join(group))?;

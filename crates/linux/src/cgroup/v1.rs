@@ -1,6 +1,6 @@
 //! Version 1: a folder per controller. Only root can use it.
 
-use super::{BASE, CPU_PERIOD_US, CgroupLimits, Entry, Group};
+use super::{BASE, CgroupLimits, Entry, Group};
 use crate::sys::{self, Errno, Result};
 use crate::{ControlSet, Stage};
 use cofferdam_core::Control;
@@ -87,11 +87,12 @@ impl Tree {
     /// Version 1 kills one process only; the event lets init end the others.
     fn watch_oom(&self, name: &CStr) -> Result<OwnedFd> {
         let memory = self.controllers.iter().find(|c| c.name == "memory").ok_or(Errno(libc::ENOENT))?;
-        let folder = sys::open(memory.base.as_raw_fd(), name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-        let control = sys::open(folder.as_raw_fd(), c"memory.oom_control", libc::O_RDONLY, 0)?;
+        let group = Group1 { base: memory.base.as_raw_fd(), name };
+        let control = group.open("memory.oom_control", libc::O_RDONLY)?;
         let event = sys::event_fd()?;
         let line = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
-        sys::write_file(folder.as_raw_fd(), c"cgroup.event_control", line.as_bytes())?;
+        let register = group.open("cgroup.event_control", libc::O_WRONLY)?;
+        sys::write(register.as_raw_fd(), line.as_bytes())?;
         Ok(event)
     }
 
@@ -107,16 +108,14 @@ impl Tree {
             Ok(()) => {}
             // Left by a launcher that was killed; its processes died with it.
             Err(Errno(libc::EEXIST)) => {
-                sys::rmdir(base, name)
-                    .and_then(|()| sys::mkdir(base, name, 0o755))
-                    .map_err(|e| (Stage::Cgroup, e))?;
+                let renewed = sys::rmdir(base, name).and_then(|()| sys::mkdir(base, name, 0o755));
+                renewed.map_err(|e| (Stage::Cgroup, e))?;
             }
             Err(errno) => return Err((Stage::Cgroup, errno)),
         }
-        let folder =
-            sys::open(base, name, libc::O_PATH | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
-        apply(controller.name, &folder, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
-        sys::open(folder.as_raw_fd(), c"tasks", libc::O_WRONLY, 0).map_err(|e| (Stage::Cgroup, e))
+        let group = Group1 { base, name };
+        apply(controller.name, &group, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
+        group.open("tasks", libc::O_WRONLY).map_err(|e| (Stage::Cgroup, e))
     }
 
     pub(super) fn folders(&self) -> Vec<RawFd> {
@@ -152,20 +151,54 @@ fn devices_group(mount: &Path) -> Result<OwnedFd> {
     Ok(base)
 }
 
-fn apply(controller: &str, folder: &OwnedFd, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
+/// A group of one controller. Its files are named from the base on, which saves opening its folder.
+pub(super) struct Group1<'g> {
+    pub(super) base: RawFd,
+    pub(super) name: &'g CStr,
+}
+
+impl Group1<'_> {
+    fn open(&self, file: &str, flags: i32) -> Result<OwnedFd> {
+        let mut path = [0u8; 96];
+        let mut rest = &mut path[..];
+        let written = rest.write_all(self.name.to_bytes()).and_then(|()| write!(rest, "/{file}\0"));
+        written.map_err(|_| Errno(libc::ENAMETOOLONG))?;
+        let path = CStr::from_bytes_until_nul(&path).map_err(|_| Errno(libc::EINVAL))?;
+        sys::open(self.base, path, flags, 0)
+    }
+
+    /// Writes a number and reads it back through the same descriptor.
+    fn set_and_prove(&self, file: &str, value: u64) -> Result<()> {
+        let fd = self.open(file, libc::O_RDWR)?;
+        let mut text = [0u8; 24];
+        let mut rest = &mut text[..];
+        let _ = write!(rest, "{value}");
+        let len = 24 - rest.len();
+        sys::write(fd.as_raw_fd(), &text[..len])?;
+        let mut seen = [0u8; 24];
+        let n = sys::pread(fd.as_raw_fd(), &mut seen, 0)?;
+        if seen[..n].trim_ascii_end() == &text[..len] { Ok(()) } else { Err(Errno(libc::ERANGE)) }
+    }
+
+    fn read_number(&self, file: &str) -> Result<u64> {
+        let mut buffer = [0u8; 32];
+        let n = sys::read(self.open(file, libc::O_RDONLY)?.as_raw_fd(), &mut buffer)?;
+        let text = std::str::from_utf8(&buffer[..n]).map_err(|_| Errno(libc::EINVAL))?;
+        text.trim().parse().map_err(|_| Errno(libc::ERANGE))
+    }
+}
+
+fn apply(controller: &str, group: &Group1<'_>, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
     match controller {
-        "memory" => apply_memory(folder, limits, proven),
+        "memory" => apply_memory(group, limits, proven),
         "pids" if !limits.leave_out.has(Control::PidsLimit) => {
-            set_and_prove(folder, c"pids.max", limits.pids.into())?;
+            group.set_and_prove("pids.max", limits.pids.into())?;
             proven.insert(Control::PidsLimit);
             Ok(())
         }
+        // The period is the kernel's default, which every new group starts with.
         "cpu" if !limits.leave_out.has(Control::CpuLimit) => {
-            // The period is the kernel's default and only written where a machine has another.
-            set_and_prove(folder, c"cpu.cfs_quota_us", limits.cpu_quota_us())?;
-            if read_number(folder, c"cpu.cfs_period_us")? != CPU_PERIOD_US {
-                set_and_prove(folder, c"cpu.cfs_period_us", CPU_PERIOD_US)?;
-            }
+            group.set_and_prove("cpu.cfs_quota_us", limits.cpu_quota_us())?;
             proven.insert(Control::CpuLimit);
             Ok(())
         }
@@ -173,56 +206,33 @@ fn apply(controller: &str, folder: &OwnedFd, limits: &CgroupLimits, proven: &mut
     }
 }
 
-fn apply_memory(folder: &OwnedFd, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
+fn apply_memory(group: &Group1<'_>, limits: &CgroupLimits, proven: &mut ControlSet) -> Result<()> {
     if limits.leave_out.has(Control::MemoryLimit) {
         return Ok(());
     }
     // The kernel rounds down to whole pages.
     let bytes = limits.memory_bytes / 4096 * 4096;
-    set_and_prove(folder, c"memory.limit_in_bytes", bytes)?;
+    group.set_and_prove("memory.limit_in_bytes", bytes)?;
     proven.insert(Control::MemoryLimit);
     if limits.leave_out.has(Control::SwapOff) {
         return Ok(());
     }
-    match set_and_prove(folder, c"memory.memsw.limit_in_bytes", bytes) {
+    match group.set_and_prove("memory.memsw.limit_in_bytes", bytes) {
         // A kernel that does not count swap still has this.
-        Err(Errno(libc::ENOENT)) => set_and_prove(folder, c"memory.swappiness", 0)?,
+        Err(Errno(libc::ENOENT)) => group.set_and_prove("memory.swappiness", 0)?,
         other => other?,
     }
     proven.insert(Control::SwapOff);
     Ok(())
 }
 
-/// Changes the limits of a group that is in use: raising goes through memory+swap first, lowering last.
-pub(super) fn change(folders: &[(&'static str, OwnedFd)], limits: &CgroupLimits) -> Result<()> {
-    for (name, folder) in folders {
-        if *name == "memory" {
-            let bytes = limits.memory_bytes / 4096 * 4096;
-            if read_number(folder, c"memory.memsw.limit_in_bytes").is_ok_and(|now| now < bytes) {
-                set_and_prove(folder, c"memory.memsw.limit_in_bytes", bytes)?;
-            }
+/// Changes a limit of a group that is in use: raising goes through memory+swap first, lowering last.
+pub(super) fn change(controller: &str, group: &Group1<'_>, limits: &CgroupLimits) -> Result<()> {
+    if controller == "memory" {
+        let bytes = limits.memory_bytes / 4096 * 4096;
+        if group.read_number("memory.memsw.limit_in_bytes").is_ok_and(|now| now < bytes) {
+            group.set_and_prove("memory.memsw.limit_in_bytes", bytes)?;
         }
-        apply(name, folder, limits, &mut ControlSet::default())?;
     }
-    Ok(())
-}
-
-/// Writes a number and reads it back through the same descriptor.
-fn set_and_prove(folder: &OwnedFd, file: &CStr, value: u64) -> Result<()> {
-    let fd = sys::open(folder.as_raw_fd(), file, libc::O_RDWR, 0)?;
-    let mut text = [0u8; 24];
-    let mut rest = &mut text[..];
-    let _ = write!(rest, "{value}");
-    let len = 24 - rest.len();
-    sys::write(fd.as_raw_fd(), &text[..len])?;
-    let mut seen = [0u8; 24];
-    let n = sys::pread(fd.as_raw_fd(), &mut seen, 0)?;
-    if seen[..n].trim_ascii_end() == &text[..len] { Ok(()) } else { Err(Errno(libc::ERANGE)) }
-}
-
-fn read_number(folder: &OwnedFd, file: &CStr) -> Result<u64> {
-    let mut buffer = [0u8; 32];
-    let text = sys::read_file(folder.as_raw_fd(), file, &mut buffer)?;
-    let text = std::str::from_utf8(text).map_err(|_| Errno(libc::EINVAL))?;
-    text.trim().parse().map_err(|_| Errno(libc::ERANGE))
+    apply(controller, group, limits, &mut ControlSet::default())
 }

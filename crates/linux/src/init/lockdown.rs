@@ -9,6 +9,7 @@ use std::os::fd::{IntoRawFd, RawFd};
 
 /// What needs no ids yet, done while the launcher maps them.
 pub(super) fn early(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
+    sys::set_name(c"coffer-init");
     if !plan.leaves_out(Control::ClosedFds) {
         plan.at(Stage::Fds, close_all_but(&plan.keep))?;
     }

@@ -20,35 +20,24 @@ const MASKED_FOLDERS: &[&CStr] = &[
     c"/new/proc/acpi",
     c"/new/proc/asound",
     c"/new/proc/bus",
-    c"/new/proc/driver",
     c"/new/proc/fs",
     c"/new/proc/irq",
     c"/new/proc/scsi",
     c"/new/proc/sys",
-    c"/new/proc/tty",
 ];
 
 const MASKED_FILES: &[&CStr] = &[
-    c"/new/proc/buddyinfo",
     c"/new/proc/cmdline",
     c"/new/proc/config.gz",
-    c"/new/proc/consoles",
-    c"/new/proc/diskstats",
     c"/new/proc/interrupts",
     c"/new/proc/iomem",
     c"/new/proc/ioports",
     c"/new/proc/kallsyms",
     c"/new/proc/key-users",
     c"/new/proc/keys",
-    c"/new/proc/latency_stats",
     c"/new/proc/locks",
     c"/new/proc/modules",
-    c"/new/proc/mtrr",
-    c"/new/proc/partitions",
     c"/new/proc/sched_debug",
-    c"/new/proc/schedstat",
-    c"/new/proc/softirqs",
-    c"/new/proc/zoneinfo",
 ];
 
 pub(super) fn build(plan: &InitPlan<'_>) -> StageResult {
@@ -131,7 +120,8 @@ fn proc(plan: &InitPlan<'_>) -> StageResult {
     if plan.leaves_out(Control::ProcMasked) {
         return Ok(());
     }
-    for (cover, targets) in [(c"/mask/folder", MASKED_FOLDERS), (c"/mask/file", MASKED_FILES)] {
+    // The staged /dev is read-only and has an empty folder and an empty file.
+    for (cover, targets) in [(c"/dev/pts", MASKED_FOLDERS), (c"/dev/null", MASKED_FILES)] {
         for target in targets {
             match bind(cover, target) {
                 // Not every kernel has every one.

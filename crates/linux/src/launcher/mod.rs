@@ -116,6 +116,7 @@ fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
 impl Launcher {
     fn start(socket: RawFd, options: &LauncherOptions) -> Result<Self, (Stage, Errno)> {
         let at = |stage| move |errno| (stage, errno);
+        sys::set_name(c"coffer-launch");
         sys::reset_signals();
         // Ctrl-C on the host's terminal must not end it before it has cleaned up.
         let _ = sys::setsid();

@@ -14,36 +14,40 @@ unsafe extern "C" {
 
 /// Overwrites the arguments and variables that the kernel put on the stack, and says whether they are gone.
 pub(super) fn environment(leave_out: ControlSet) -> bool {
-    if !leave_out.has(Control::CleanEnvironment) {
-        let arguments: usize = std::env::args_os().map(|arg| arg.len() + 1).sum();
-        // SAFETY: the process has one thread. The kernel laid the arguments out one behind the other from the
-        // first on, with as many bytes as they have; each variable is a NUL-terminated string of its own.
-        // Nothing refers to them afterwards: environ is emptied, and the launcher reads no argument.
-        unsafe {
-            wipe(program_invocation_name.cast_mut(), arguments);
-            let mut variable = environ;
-            while !variable.is_null() && !(*variable).is_null() {
-                wipe((*variable).cast_mut(), CStr::from_ptr(*variable).count_bytes());
-                variable = variable.add(1);
-            }
-            environ = std::ptr::null();
-        }
+    if leave_out.has(Control::CleanEnvironment) {
+        return false;
     }
-    [c"/proc/self/environ", c"/proc/self/cmdline"].into_iter().all(is_blank)
+    let arguments: usize = std::env::args_os().map(|arg| arg.len() + 1).sum();
+    let mut is_blank = true;
+    // SAFETY: the process has one thread. The kernel laid the arguments out one behind the other from the first
+    // on, with as many bytes as they have; each variable is a NUL-terminated string of its own. Nothing refers
+    // to them afterwards: environ is emptied, and the launcher reads no argument.
+    unsafe {
+        is_blank &= wipe(program_invocation_name.cast_mut(), arguments);
+        let mut variable = environ;
+        while !variable.is_null() && !(*variable).is_null() {
+            is_blank &= wipe((*variable).cast_mut(), CStr::from_ptr(*variable).count_bytes());
+            variable = variable.add(1);
+        }
+        environ = std::ptr::null();
+    }
+    is_blank
 }
 
+/// Overwrites bytes and looks whether that had its effect.
+///
 /// # Safety
 /// The bytes belong to this process and nobody reads them any more.
-unsafe fn wipe(start: *mut c_char, bytes: usize) {
+unsafe fn wipe(start: *mut c_char, bytes: usize) -> bool {
+    let mut left = 0;
     for i in 0..bytes {
-        // SAFETY: promised by the caller. Volatile, so that it is not taken for a useless store.
-        unsafe { start.add(i).write_volatile(0) };
+        // SAFETY: promised by the caller. Volatile, so that neither is taken for useless.
+        left |= unsafe {
+            start.add(i).write_volatile(0);
+            start.add(i).read_volatile()
+        };
     }
-}
-
-fn is_blank(path: &CStr) -> bool {
-    let mut buffer = [0u8; 4096];
-    sys::read_file(sys::CWD, path, &mut buffer).is_ok_and(|text| text.iter().all(|byte| *byte == 0))
+    left == 0
 }
 
 /// Closes everything but the socket; 0, 1 and 2 become /dev/null, so that nothing else takes their numbers.

@@ -36,12 +36,12 @@ pub(super) fn enter() -> Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     sys::mount(Some(c"stage"), c"/tmp", Some(c"tmpfs"), flags, Some(c"size=4m,mode=0755"))?;
     sys::chdir(c"/tmp")?;
-    for folder in [c"new", c"files", c"dev", c"proc", c"mask", c"host-dev"] {
+    for folder in [c"new", c"files", c"dev", c"proc"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
-    make_masks()?;
     make_dev()?;
     if let Some(dev) = host_dev {
+        sys::mkdir(sys::CWD, c"host-dev", 0o755)?;
         sys::attach_mount(dev.as_raw_fd(), c"host-dev")?;
     }
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -49,15 +49,6 @@ pub(super) fn enter() -> Result<()> {
     sys::pivot_root(c".", c".")?;
     sys::umount(c".", libc::MNT_DETACH)?;
     sys::chdir(c"/")
-}
-
-/// An empty file and an empty folder, on a read-only filesystem, to cover others with.
-fn make_masks() -> Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    sys::mount(Some(c"mask"), c"mask", Some(c"tmpfs"), flags, Some(c"size=4k,mode=0755"))?;
-    sys::mknod(c"mask/file", libc::S_IFREG | 0o444, 0)?;
-    sys::mkdir(sys::CWD, c"mask/folder", 0o555)?;
-    sys::mount(None, c"mask", None, flags | libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY, None)
 }
 
 /// A filesystem of its own, because device nodes must work there and nowhere else.
