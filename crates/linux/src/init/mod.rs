@@ -135,9 +135,10 @@ pub(crate) struct Kit {
 fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
     let mut seen = plan.proven;
     lockdown::early(plan, &mut seen)?;
+    mounts::before_ids(plan)?;
     lockdown::become_root(plan)?;
     lockdown::through_host_proc(plan, &mut seen)?;
-    mounts::build(plan)?;
+    mounts::with_ids(plan)?;
     let kit = lockdown::late(plan)?;
     probe::init(plan, &mut seen);
     let missing = plan.required.minus(seen).minus(payload::CONTROLS).minus(serve::CONTROLS);

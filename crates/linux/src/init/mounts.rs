@@ -40,14 +40,30 @@ const MASKED_FILES: &[&CStr] = &[
     c"/new/proc/sched_debug",
 ];
 
-pub(super) fn build(plan: &InitPlan<'_>) -> StageResult {
-    let flags = if plan.leaves_out(Control::MountFlags) { 0 } else { libc::MS_NOSUID | libc::MS_NODEV };
-    files(plan, flags)?;
-    root(plan, flags)?;
-    dev(plan)?;
-    proc(plan)?;
+/// The mounts on which nothing is made, and which need no ids: done while the launcher maps those.
+pub(super) fn before_ids(plan: &InitPlan<'_>) -> StageResult {
+    if !plan.writable_root {
+        root(plan)?;
+        dev(plan)?;
+        proc(plan)?;
+    }
+    Ok(())
+}
+
+/// The rest, up to the change of the root.
+pub(super) fn with_ids(plan: &InitPlan<'_>) -> StageResult {
+    files(plan)?;
+    if plan.writable_root {
+        root(plan)?;
+        dev(plan)?;
+        proc(plan)?;
+    }
     place(plan)?;
     pivot(plan)
+}
+
+fn flags(plan: &InitPlan<'_>) -> u64 {
+    if plan.leaves_out(Control::MountFlags) { 0 } else { libc::MS_NOSUID | libc::MS_NODEV }
 }
 
 fn bind(source: &CStr, target: &CStr) -> sys::Result<()> {
@@ -55,8 +71,9 @@ fn bind(source: &CStr, target: &CStr) -> sys::Result<()> {
 }
 
 /// One tmpfs for everything that can be written, so that one limit covers it.
-fn files(plan: &InitPlan<'_>, flags: u64) -> StageResult {
-    let tmpfs = sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags, Some(&plan.files_options));
+fn files(plan: &InitPlan<'_>) -> StageResult {
+    let options = Some(&*plan.files_options);
+    let tmpfs = sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags(plan), options);
     plan.at(Stage::Files, tmpfs)?;
     let own = plan.payload_id;
     let folders: [(&CStr, u32, u32); 6] = [
@@ -78,10 +95,10 @@ fn files(plan: &InitPlan<'_>, flags: u64) -> StageResult {
     plan.at(Stage::FilesLayout, canary)
 }
 
-fn root(plan: &InitPlan<'_>, flags: u64) -> StageResult {
+fn root(plan: &InitPlan<'_>) -> StageResult {
     plan.at(Stage::Root, sys::chdir(&plan.image_folder))?;
     let is_writable = plan.writable_root || plan.leaves_out(Control::ReadOnlyRoot);
-    let flags = if is_writable { flags } else { flags | libc::MS_RDONLY };
+    let flags = if is_writable { flags(plan) } else { flags(plan) | libc::MS_RDONLY };
     for (i, overlay) in plan.overlays.iter().enumerate() {
         let stage = if i == 0 { Stage::Root } else { Stage::RootPart };
         if plan.leaves_out(Control::PrivateRoot) && i > 0 {
@@ -97,7 +114,7 @@ fn root(plan: &InitPlan<'_>, flags: u64) -> StageResult {
 
 /// The launcher staged one read-only folder with the devices that every program may expect.
 fn dev(plan: &InitPlan<'_>) -> StageResult {
-    let source = if plan.leaves_out(Control::MinimalDev) { c"/host-dev" } else { c"/dev" };
+    let source = if plan.leaves_out(Control::MinimalDev) { c"/host-dev" } else { c"/nodes" };
     plan.at(Stage::Dev, bind(source, c"/new/dev"))?;
     if plan.terminal {
         let options = Some(c"newinstance,ptmxmode=0666,mode=0620,max=64");
@@ -105,7 +122,7 @@ fn dev(plan: &InitPlan<'_>) -> StageResult {
         let mounted = sys::mount(Some(c"devpts"), c"/new/dev/pts", Some(c"devpts"), flags, options);
         plan.at(Stage::Terminals, mounted)?;
     }
-    plan.at(Stage::Shm, bind(c"/files/shm", c"/new/dev/shm"))
+    Ok(())
 }
 
 /// All of /proc, because ps, free and many runtimes need it; what tells about the host is covered.
@@ -121,7 +138,7 @@ fn proc(plan: &InitPlan<'_>) -> StageResult {
         return Ok(());
     }
     // The staged /dev is read-only and has an empty folder and an empty file.
-    for (cover, targets) in [(c"/dev/pts", MASKED_FOLDERS), (c"/dev/null", MASKED_FILES)] {
+    for (cover, targets) in [(c"/nodes/pts", MASKED_FOLDERS), (c"/nodes/null", MASKED_FILES)] {
         for target in targets {
             match bind(cover, target) {
                 // Not every kernel has every one.
@@ -139,7 +156,7 @@ fn place(plan: &InitPlan<'_>) -> StageResult {
     {
         plan.at(Stage::Workspace, bind(source, target))?;
     }
-    Ok(())
+    plan.at(Stage::Shm, bind(c"/files/shm", c"/new/dev/shm"))
 }
 
 /// Makes `/new` the root and lets go of everything that was there before.

@@ -10,20 +10,20 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Device nodes that every program may expect, by major and minor number.
 const DEVICES: [(&CStr, u32, u32); 6] = [
-    (c"dev/null", 1, 3),
-    (c"dev/zero", 1, 5),
-    (c"dev/full", 1, 7),
-    (c"dev/random", 1, 8),
-    (c"dev/urandom", 1, 9),
-    (c"dev/tty", 5, 0),
+    (c"nodes/null", 1, 3),
+    (c"nodes/zero", 1, 5),
+    (c"nodes/full", 1, 7),
+    (c"nodes/random", 1, 8),
+    (c"nodes/urandom", 1, 9),
+    (c"nodes/tty", 5, 0),
 ];
 
 const LINKS: [(&CStr, &CStr); 5] = [
-    (c"/proc/self/fd", c"dev/fd"),
-    (c"/proc/self/fd/0", c"dev/stdin"),
-    (c"/proc/self/fd/1", c"dev/stdout"),
-    (c"/proc/self/fd/2", c"dev/stderr"),
-    (c"pts/ptmx", c"dev/ptmx"),
+    (c"/proc/self/fd", c"nodes/fd"),
+    (c"/proc/self/fd/0", c"nodes/stdin"),
+    (c"/proc/self/fd/1", c"nodes/stdout"),
+    (c"/proc/self/fd/2", c"nodes/stderr"),
+    (c"pts/ptmx", c"nodes/ptmx"),
 ];
 
 /// Leaves the host's mounts behind.
@@ -33,10 +33,10 @@ pub(super) fn enter() -> Result<()> {
     sys::umask(0);
     sys::unshare(libc::CLONE_NEWNS)?;
     sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    sys::mount(Some(c"stage"), c"/tmp", Some(c"tmpfs"), flags, Some(c"size=4m,mode=0755"))?;
+    let options = Some(c"size=4m,mode=0755");
+    sys::mount(Some(c"stage"), c"/tmp", Some(c"tmpfs"), libc::MS_NOSUID, options)?;
     sys::chdir(c"/tmp")?;
-    for folder in [c"new", c"files", c"dev", c"proc"] {
+    for folder in [c"new", c"files", c"nodes", c"proc"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
     make_dev()?;
@@ -51,22 +51,21 @@ pub(super) fn enter() -> Result<()> {
     sys::chdir(c"/")
 }
 
-/// A filesystem of its own, because device nodes must work there and nowhere else.
+/// The devices that every program may expect, in a folder that is a read-only mount of its own: every bind of it
+/// inherits that.
 fn make_dev() -> Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
-    sys::mount(Some(c"dev"), c"dev", Some(c"tmpfs"), flags, Some(c"size=64k,mode=0755"))?;
     for (path, major, minor) in DEVICES {
         sys::mknod(path, libc::S_IFCHR | 0o666, libc::makedev(major, minor))?;
     }
     for (target, path) in LINKS {
         sys::symlink(target, path)?;
     }
-    for folder in [c"dev/pts", c"dev/shm"] {
+    for folder in [c"nodes/pts", c"nodes/shm"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
-    // Read-only from here on; every bind of it inherits that.
+    sys::mount(Some(c"nodes"), c"nodes", None, libc::MS_BIND, None)?;
     let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NOEXEC;
-    sys::mount(None, c"dev", None, flags, None)
+    sys::mount(None, c"nodes", None, flags, None)
 }
 
 /// Attaches an image's layers below `/iN`.
