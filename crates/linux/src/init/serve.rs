@@ -186,7 +186,7 @@ impl Server<'_> {
         let process = request.process;
         let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
         let (pid, controls) =
-            payload::start(self.plan, &self.group, self.kit.landlock, scratch, request, stdio.inside())?;
+            payload::start(self.plan, &self.group, self.kit, scratch, request, stdio.inside())?;
         self.children[free] = Some(Child { pid, process });
         Ok((controls, stdio.into_host_ends()))
     }
@@ -201,9 +201,8 @@ impl Server<'_> {
     }
 
     fn probe(&self, process: u32, scratch: &mut Scratch) {
-        let proven = self
-            .check_group()
-            .and_then(|()| payload::prove(self.plan, &self.group, self.kit.landlock, scratch));
+        let proven =
+            self.check_group().and_then(|()| payload::prove(self.plan, &self.group, self.kit, scratch));
         match proven {
             Ok((_, controls)) => send(self.plan.control, Event::Started { process, controls }),
             Err(failure) => self.not_started(process, failure),

@@ -23,6 +23,7 @@ pub(super) struct PreparedJob {
     pub(super) limits: Limits,
     pub(super) network: NetworkPolicy,
     pub(super) isolation: IsolationMode,
+    pub(super) details: bool,
     pub(super) warnings: Vec<String>,
 }
 
@@ -53,6 +54,7 @@ pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {
         limits: spec.limits,
         network: spec.network,
         isolation: spec.isolation,
+        details: spec.details,
         warnings,
     })
 }

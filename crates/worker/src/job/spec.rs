@@ -64,6 +64,9 @@ pub struct JobSpec {
     pub network: NetworkPolicy,
     pub image: Image,
     pub isolation: IsolationMode,
+    /// Whether the result says what was used and how it was enclosed. Without, only what decides the outcome is
+    /// looked at.
+    pub details: bool,
     pub writable_root: bool,
     pub workspace_root: PathBuf,
 }
@@ -86,6 +89,7 @@ impl JobSpec {
             network: NetworkPolicy::None,
             image: Image::Host,
             isolation: IsolationMode::Strict,
+            details: true,
             writable_root: false,
             workspace_root: PathBuf::from("/var/lib/cofferdam/workspaces"),
         }

@@ -76,6 +76,7 @@ pub(super) fn open(request: RunRequest) -> Result<Opened, Failure> {
     spec.terminal = terminal;
     let artifacts_out = artifacts_out.map(|path| ArtifactsOut { made: !path.exists(), path });
     spec.artifacts = artifacts(artifacts_out.as_ref(), json)?;
+    spec.details = json;
     Ok(Opened { spec, resizer, json, artifacts_out })
 }
 
