@@ -298,6 +298,11 @@ pub fn geteuid() -> u32 {
     unsafe { libc::syscall(libc::SYS_geteuid) as u32 }
 }
 
+pub fn getegid() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::syscall(libc::SYS_getegid) as u32 }
+}
+
 /// Sets the effective uid of this thread only, as the raw call does.
 pub fn seteuid(uid: u32) -> Result<()> {
     let keep = u32::MAX;

@@ -39,25 +39,34 @@ impl Images {
         }
         let layers = self.layers(image)?;
         let number = known.len() as u32;
-        launcher.add_image(number, &layers)?;
+        if sys::geteuid() == 0 {
+            let detached: Result<Vec<_>> =
+                layers.into_iter().map(|(name, path)| Ok((name, detached(&path)?))).collect();
+            launcher.add_image(number, &detached?)?;
+        } else {
+            launcher.add_image_by_path(number, &layers)?;
+        }
         known.insert(image.clone(), number);
         Ok(number)
     }
 
-    fn layers(&self, image: &Image) -> Result<Vec<(String, OwnedFd)>> {
+    /// The folders that an image is made of, by the launcher's names for them.
+    fn layers(&self, image: &Image) -> Result<Vec<(String, PathBuf)>> {
         let making = |e| BackendError::failed("making the base layer", e);
         let base = layers::base(&self.runtime_folder).map_err(making)?;
-        let mut layers = vec![("base".to_owned(), detached(&base)?)];
+        let mut layers = vec![("base".to_owned(), base)];
         match image {
             Image::Folder(folder) => {
                 check_folder(folder)?;
-                layers.push(("image".to_owned(), detached(folder)?));
+                let folder = std::path::absolute(folder)
+                    .map_err(|e| BackendError::failed("resolving the rootfs", e))?;
+                layers.push(("image".to_owned(), folder));
             }
             Image::Host => {
                 let host = host::layer(&self.runtime_folder).map_err(making)?;
-                layers.push(("image".to_owned(), detached(&host)?));
+                layers.push(("image".to_owned(), host));
                 for part in host::parts() {
-                    layers.push((part.to_owned(), detached(&Path::new("/").join(part))?));
+                    layers.push((part.to_owned(), Path::new("/").join(part)));
                 }
             }
         }

@@ -8,6 +8,7 @@ use cofferdam_linux::{Stage, socket};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -96,7 +97,14 @@ impl Launcher {
     pub(crate) fn add_image(&self, image: u32, layers: &[(String, OwnedFd)]) -> Result<()> {
         let names = layers.iter().map(|(name, _)| name.clone()).collect();
         let fds: Vec<RawFd> = layers.iter().map(|(_, fd)| fd.as_raw_fd()).collect();
-        self.send(&LauncherRequest::AddImage { image, names }, &fds)
+        self.send(&LauncherRequest::AddImage { image, names, paths: Vec::new() }, &fds)
+    }
+
+    /// The same, for the launcher to open: without root, this process cannot.
+    pub(crate) fn add_image_by_path(&self, image: u32, layers: &[(String, PathBuf)]) -> Result<()> {
+        let names = layers.iter().map(|(name, _)| name.clone()).collect();
+        let paths = layers.iter().map(|(_, path)| path.to_string_lossy().into_owned()).collect();
+        self.send(&LauncherRequest::AddImage { image, names, paths }, &[])
     }
 
     /// Tells where groups lie, so that the launcher can remove them even when this process is gone.

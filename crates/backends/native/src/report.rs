@@ -116,7 +116,7 @@ pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout)
         let (state, note) = if proven.has(control) {
             (ControlState::Enforced, evidence(control).to_owned())
         } else {
-            (ControlState::Absent, absence(control, spec, layout))
+            absence(control, spec, layout)
         };
         IsolationRow { control, state, note }
     };
@@ -173,7 +173,15 @@ fn evidence(control: Control) -> &'static str {
     }
 }
 
-fn absence(control: Control, spec: &SandboxSpec, layout: &Layout) -> String {
+fn absence(control: Control, spec: &SandboxSpec, layout: &Layout) -> (ControlState, String) {
+    if matches!(control, Control::OwnHostUids | Control::SeparateInitUid) {
+        let note = "one user id for everything; install newuidmap and a range in /etc/subuid and /etc/subgid";
+        return (ControlState::Degraded, note.to_owned());
+    }
+    (ControlState::Absent, why_absent(control, spec, layout))
+}
+
+fn why_absent(control: Control, spec: &SandboxSpec, layout: &Layout) -> String {
     match (control, layout) {
         (
             Control::MemoryLimit

@@ -7,7 +7,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 async fn make_backend() -> Arc<dyn Backend> {
-    let launcher = LauncherHandle::spawn(Command::new(env!("CARGO_BIN_EXE_cofferdam-launcher"))).unwrap();
+    // Where the tests were built elsewhere, as for the VM, the launcher lies beside them.
+    let built = env!("CARGO_BIN_EXE_cofferdam-launcher").into();
+    let program = std::env::var_os("COFFERDAM_LAUNCHER").unwrap_or(built);
+    let launcher = LauncherHandle::spawn(Command::new(program)).unwrap();
     Arc::new(NativeBackend::new(launcher, default_runtime_folder()).unwrap())
 }
 

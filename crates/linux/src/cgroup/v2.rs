@@ -94,10 +94,7 @@ fn prepare(base: &Path) -> std::io::Result<()> {
     if !base.is_dir() {
         let parent = base.parent().unwrap_or(base);
         enable(parent)?;
-        match fs::create_dir(base) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            other => other?,
-        }
+        make_folder(base)?;
     }
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
@@ -106,9 +103,7 @@ fn prepare(base: &Path) -> std::io::Result<()> {
     }
     enable(base)?;
     let inits = base.join(INITS);
-    if !inits.is_dir() {
-        fs::create_dir(&inits)?;
-    }
+    make_folder(&inits)?;
     for folder in [base, &inits] {
         let procs = folder.join("cgroup.procs");
         if fs::metadata(&procs)?.permissions().mode() & 0o777 != 0o666 {
@@ -118,12 +113,18 @@ fn prepare(base: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Makes a group unless it is there; another launcher may be doing the same.
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    match fs::create_dir(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
 /// A group with processes of its own cannot limit groups below it: they go into a leaf first.
 fn move_own_group(base: &Path) -> std::io::Result<()> {
     let host = base.join(HOST);
-    if !host.is_dir() {
-        fs::create_dir(&host)?;
-    }
+    make_folder(&host)?;
     for pid in fs::read_to_string(base.join("cgroup.procs"))?.lines() {
         match fs::write(host.join("cgroup.procs"), pid) {
             // It ended in the meantime.

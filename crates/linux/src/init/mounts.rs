@@ -115,7 +115,7 @@ fn root(plan: &InitPlan<'_>) -> StageResult {
 /// The launcher staged one read-only folder with the devices that every program may expect.
 fn dev(plan: &InitPlan<'_>) -> StageResult {
     let source = if plan.leaves_out(Control::MinimalDev) { c"/host-dev" } else { c"/nodes" };
-    plan.at(Stage::Dev, bind(source, c"/new/dev"))?;
+    plan.at(Stage::Dev, sys::mount(Some(source), c"/new/dev", None, BIND | libc::MS_REC, None))?;
     if plan.terminal {
         let options = Some(c"newinstance,ptmxmode=0666,mode=0620,max=64");
         let flags = libc::MS_NOSUID | libc::MS_NOEXEC;

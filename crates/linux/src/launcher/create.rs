@@ -1,6 +1,7 @@
 //! Making one sandbox: everything that needs the host's privileges, and everything that allocates.
 
 use super::messages::CreateRequest;
+use super::rootless::Ids;
 use super::{Launcher, Live};
 use crate::init::{self, InitPlan, Overlay};
 use crate::slots::{self, IDS_PER_SLOT};
@@ -59,10 +60,18 @@ impl Launcher {
             sys::setns(network.as_raw_fd(), libc::CLONE_NEWNET).map_err(|e| (Stage::Clone, e))?;
             flags &= !(libc::CLONE_NEWNET as u64);
         }
-        let owner =
-            if request.leave_out.has(Control::OwnHostUids) { 0 } else { slots::first_id(request.slot) };
+        let shares_ids = request.leave_out.has(Control::OwnHostUids);
+        let owner = match self.ids {
+            Ids::Host if !shares_ids => slots::first_id(request.slot),
+            Ids::Pairs if !shares_ids => pair(request.slot).0,
+            _ => 0,
+        };
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
+        if self.ids != Ids::Host {
+            // The change hides the process, and the child's id map with it, from all but the host's root.
+            sys::prctl(libc::PR_SET_DUMPABLE, 1, 0).map_err(|e| (Stage::Clone, e))?;
+        }
         // SAFETY: the launcher has one thread, and the child only runs init, which allocates nothing.
         let forked = unsafe { clone::fork_into(flags, self.init_group.as_ref().map(AsRawFd::as_raw_fd)) };
         if matches!(forked, Ok(clone::Forked::Child)) {
@@ -72,7 +81,7 @@ impl Launcher {
         let clone::Forked::Parent { pid, pidfd } = forked.map_err(|e| (Stage::Clone, e))? else {
             return Err((Stage::Clone, Errno(libc::EINVAL)));
         };
-        let mapped = map_ids(pid, owner, request);
+        let mapped = map_ids(pid, self.ids, owner, request);
         if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop)) {
             let _ = sys::pidfd_kill(pidfd.as_raw_fd(), libc::SIGKILL);
             let _ = sys::wait_pid(pid);
@@ -90,7 +99,6 @@ impl Launcher {
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
-        let has_user_namespace = !request.leave_out.has(Control::UserNamespace);
         Ok(InitPlan {
             control,
             sync,
@@ -109,8 +117,8 @@ impl Launcher {
             launcher_namespaces: self.namespaces,
             launcher_keyring: self.keyring,
             init_filter: seccomp::init(),
-            payload_filter: seccomp::payload(),
-            init_id: if has_user_namespace { INIT_ID } else { 0 },
+            payload_filter: if self.ids == Ids::One { seccomp::payload_one_id() } else { seccomp::payload() },
+            init_id: if self.ids == Ids::One { PAYLOAD_ID } else { INIT_ID },
             payload_id: PAYLOAD_ID,
             required: request.required,
             proven,
@@ -133,11 +141,23 @@ fn namespaces(leave_out: ControlSet) -> u64 {
     wanted.fold(0, |flags, (_, flag)| flags | *flag as u64)
 }
 
-fn map_ids(pid: i32, first: u32, request: &CreateRequest) -> sys::Result<()> {
+/// The two ids, in the launcher's own user namespace, of a sandbox's init and payload.
+fn pair(slot: u32) -> (u32, u32) {
+    (1 + slot % slots::SLOTS * 2, 2 + slot % slots::SLOTS * 2)
+}
+
+fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Result<()> {
     if request.leave_out.has(Control::UserNamespace) {
         return Ok(());
     }
-    let map = format!("0 {first} {IDS_PER_SLOT}\n");
+    let map = match ids {
+        Ids::Host => format!("0 {first} {IDS_PER_SLOT}\n"),
+        Ids::Pairs => {
+            let (init, payload) = pair(request.slot);
+            format!("{INIT_ID} {init} 1\n{PAYLOAD_ID} {payload} 1\n")
+        }
+        Ids::One => format!("{PAYLOAD_ID} 0 1\n"),
+    };
     for file in ["uid_map", "gid_map"] {
         let path = CString::new(format!("/proc/{pid}/{file}")).map_err(|_| Errno(libc::EINVAL))?;
         sys::write_file(sys::CWD, &path, map.as_bytes())?;

@@ -27,10 +27,12 @@ pub struct CreateRequest {
 /// What the host asks of the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LauncherRequest {
-    /// Comes with a detached mount for each name: `base` and `image` make the root, any other is a part of it.
+    /// `base` and `image` make the root, any other name is a part of it. Comes with a detached mount for each, or
+    /// with paths where the host has no right to make those.
     AddImage {
         image: u32,
         names: Vec<String>,
+        paths: Vec<String>,
     },
     /// Comes with the folders that sandboxes' groups lie in, and last, if `has_init`, the group that inits are in.
     Groups {
@@ -75,16 +77,19 @@ const UNUSABLE: u32 = 104;
 const NO_STAGE: u32 = u32::MAX;
 
 /// The largest message in either direction.
-pub const LAUNCHER_MESSAGE_BYTES: usize = 1024;
+pub const LAUNCHER_MESSAGE_BYTES: usize = 16 << 10;
 
 impl LauncherRequest {
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8]> {
         let mut e = Encoder::new(buffer);
         match self {
-            Self::AddImage { image, names } => {
-                e.u32(ADD_IMAGE).u32(*image).u32(names.len() as u32);
-                for name in names {
-                    e.text(name.as_bytes());
+            Self::AddImage { image, names, paths } => {
+                e.u32(ADD_IMAGE).u32(*image);
+                for list in [names, paths] {
+                    e.u32(list.len() as u32);
+                    for text in list {
+                        e.text(text.as_bytes());
+                    }
                 }
             }
             Self::Create(create) => create.encode(&mut e),
@@ -102,9 +107,9 @@ impl LauncherRequest {
         let mut d = Decoder::new(message);
         let request = match d.u32()? {
             ADD_IMAGE => {
-                let (image, count) = (d.u32()?, d.u32()?);
-                let names = (0..count.min(16)).map(|_| text(&mut d)).collect::<Result<_>>()?;
-                Self::AddImage { image, names }
+                let image = d.u32()?;
+                let mut list = || (0..d.u32()?.min(16)).map(|_| text(&mut d)).collect::<Result<_>>();
+                Self::AddImage { image, names: list()?, paths: list()? }
             }
             CREATE => Self::Create(CreateRequest::decode(&mut d)?),
             DESTROY => Self::Destroy { sandbox: d.u32()? },
@@ -210,7 +215,11 @@ mod tests {
             hostname: "sandbox".into(),
         };
         for request in [
-            LauncherRequest::AddImage { image: 7, names: vec!["base".into(), "usr".into()] },
+            LauncherRequest::AddImage {
+                image: 7,
+                names: vec!["base".into(), "usr".into()],
+                paths: vec!["/a".into()],
+            },
             LauncherRequest::Create(CreateRequest { fail_at: None, ..create.clone() }),
             LauncherRequest::Create(create),
             LauncherRequest::Groups { has_init: true },

@@ -7,8 +7,11 @@
 mod create;
 mod messages;
 mod network;
+mod rootless;
 mod scrub;
 mod staging;
+
+use rootless::Ids;
 
 pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
 
@@ -91,6 +94,7 @@ struct Launcher {
     landlock_abi: u32,
     last_capability: u32,
     clean_environment: bool,
+    ids: Ids,
 }
 
 /// Runs the launcher in this process, which must have one thread; never returns.
@@ -124,9 +128,11 @@ impl Launcher {
         let clean_environment = scrub::environment(leave_out);
         scrub::descriptors(socket, leave_out).map_err(at(Stage::Fds))?;
         let keyring = sys::session_keyring().unwrap_or(0);
+        let ids =
+            if sys::geteuid() == 0 { Ids::Host } else { rootless::enter().map_err(at(Stage::IdMap))? };
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
         bits.map_err(at(Stage::Identity))?;
-        staging::enter().map_err(at(Stage::Propagation))?;
+        staging::enter(ids).map_err(at(Stage::Propagation))?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
         Ok(Self {
             socket,
@@ -142,6 +148,7 @@ impl Launcher {
             landlock_abi: landlock::abi(),
             last_capability: caps::last(),
             clean_environment,
+            ids,
         })
     }
 
@@ -169,11 +176,13 @@ impl Launcher {
 
     fn handle(&mut self, message: &[u8], mut fds: socket::Fds) {
         match LauncherRequest::decode(message) {
-            Ok(LauncherRequest::AddImage { image, names }) => {
-                let layers: Option<Vec<_>> =
-                    names.iter().enumerate().map(|(i, name)| Some((name.clone(), fds.take(i)?))).collect();
-                let added =
-                    layers.ok_or(Errno(libc::EBADMSG)).and_then(|layers| staging::add_image(image, &layers));
+            Ok(LauncherRequest::AddImage { image, names, paths }) => {
+                let open = |(i, name): (usize, &String)| match paths.get(i) {
+                    Some(path) => Ok((name.clone(), staging::open_layer(path)?)),
+                    None => Ok((name.clone(), fds.take(i).ok_or(Errno(libc::EBADMSG))?)),
+                };
+                let layers: sys::Result<Vec<_>> = names.iter().enumerate().map(open).collect();
+                let added = layers.and_then(|layers| staging::add_image(image, &layers));
                 // A failure shows when the image is used: creating a sandbox of it then fails.
                 if added.is_ok() {
                     self.images.insert(image, names);

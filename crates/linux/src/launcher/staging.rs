@@ -3,6 +3,7 @@
 //! Every sandbox starts as a copy of this namespace, so it never sees the host's filesystem, not even before
 //! its own root is in place, and the copy costs the same on a machine with hundreds of mounts.
 
+use super::rootless::Ids;
 use crate::init::NamespaceIds;
 use crate::sys::{self, Errno, Result};
 use std::ffi::{CStr, CString};
@@ -27,7 +28,8 @@ const LINKS: [(&CStr, &CStr); 5] = [
 ];
 
 /// Leaves the host's mounts behind.
-pub(super) fn enter() -> Result<()> {
+pub(super) fn enter(ids: Ids) -> Result<()> {
+    let is_root = ids == Ids::Host;
     let host_dev = if cfg!(feature = "leave-out") { sys::clone_mount(sys::CWD, c"/dev").ok() } else { None };
     // What is made here has the modes that it is given.
     sys::umask(0);
@@ -39,23 +41,39 @@ pub(super) fn enter() -> Result<()> {
     for folder in [c"new", c"files", c"nodes", c"proc"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
-    make_dev()?;
+    make_dev(is_root)?;
     if let Some(dev) = host_dev {
         sys::mkdir(sys::CWD, c"host-dev", 0o755)?;
         sys::attach_mount(dev.as_raw_fd(), c"host-dev")?;
     }
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    sys::mount(Some(c"proc"), c"proc", Some(c"proc"), flags, None)?;
-    sys::pivot_root(c".", c".")?;
-    sys::umount(c".", libc::MNT_DETACH)?;
+    if is_root {
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        sys::mount(Some(c"proc"), c"proc", Some(c"proc"), flags, None)?;
+        sys::pivot_root(c".", c".")?;
+        sys::umount(c".", libc::MNT_DETACH)?;
+    } else {
+        // The pid namespace is not ours, so neither is a new /proc; and layers are opened through the host's root,
+        // which every sandbox lets go of with the rest of this.
+        sys::mount(Some(c"/proc"), c"proc", None, libc::MS_BIND | libc::MS_REC, None)?;
+        sys::mkdir(sys::CWD, c"host", 0o700)?;
+        sys::pivot_root(c".", c"host")?;
+    }
     sys::chdir(c"/")
+}
+
+/// A detached copy of a folder of the host's, where the host could not make one.
+pub(super) fn open_layer(path: &str) -> Result<OwnedFd> {
+    let path = CString::new(format!("/host{path}")).map_err(|_| Errno(libc::EINVAL))?;
+    sys::clone_mount(sys::CWD, &path)
 }
 
 /// The devices that every program may expect, in a folder that is a read-only mount of its own: every bind of it
 /// inherits that.
-fn make_dev() -> Result<()> {
+fn make_dev(is_root: bool) -> Result<()> {
     for (path, major, minor) in DEVICES {
-        sys::mknod(path, libc::S_IFCHR | 0o666, libc::makedev(major, minor))?;
+        let (kind, device) =
+            if is_root { (libc::S_IFCHR, libc::makedev(major, minor)) } else { (libc::S_IFREG, 0) };
+        sys::mknod(path, kind | 0o666, device)?;
     }
     for (target, path) in LINKS {
         sys::symlink(target, path)?;
@@ -65,7 +83,20 @@ fn make_dev() -> Result<()> {
     }
     sys::mount(Some(c"nodes"), c"nodes", None, libc::MS_BIND, None)?;
     let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NOEXEC;
-    sys::mount(None, c"nodes", None, flags, None)
+    sys::mount(None, c"nodes", None, flags, None)?;
+    if is_root {
+        return Ok(());
+    }
+    // Without the right to make a device, the host's own is put in each place, if it is what it should be.
+    for (path, major, minor) in DEVICES {
+        let name = path.to_bytes().strip_prefix(b"nodes").unwrap_or_default();
+        let host = CString::new([b"/dev", name].concat()).map_err(|_| Errno(libc::EINVAL))?;
+        if sys::stat_at(sys::CWD, &host, 0)?.st_rdev != libc::makedev(major, minor) {
+            return Err(Errno(libc::ENODEV));
+        }
+        sys::mount(Some(&host), path, None, libc::MS_BIND, None)?;
+    }
+    Ok(())
 }
 
 /// Attaches an image's layers below `/iN`.

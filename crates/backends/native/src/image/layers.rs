@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Changes with what `base` holds, so that an old layer is never taken for a new one.
 const BASE_VERSION: u32 = 1;
@@ -58,7 +59,9 @@ pub(super) fn made_once(
         return Ok(layer);
     }
     fs::create_dir_all(&layers)?;
-    let unfinished = layers.join(format!(".{name}-{}", std::process::id()));
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let unique = MADE.fetch_add(1, Ordering::Relaxed);
+    let unfinished = layers.join(format!(".{name}-{}-{unique}", std::process::id()));
     let _ = fs::remove_dir_all(&unfinished);
     make_folder(&unfinished)?;
     fill(&unfinished)?;
