@@ -50,6 +50,12 @@ pub enum Request<'m> {
         request: u32,
         path: &'m CStr,
     },
+    /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntries`.
+    List {
+        request: u32,
+        limit: u32,
+        path: &'m CStr,
+    },
     Stop,
 }
 
@@ -111,6 +117,7 @@ const STOP: u32 = 6;
 const PROBE: u32 = 7;
 const START_FROM: u32 = 8;
 const GROUP: u32 = 9;
+const LIST: u32 = 10;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -126,6 +133,7 @@ impl<'m> Request<'m> {
                 make_parents: d.u32()? != 0,
                 path: d.text()?,
             },
+            LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
             START_FROM => Self::StartFrom,
@@ -242,6 +250,41 @@ pub fn encode_make_folder<'b>(buffer: &'b mut [u8], request: u32, path: &str) ->
     let mut e = Encoder::new(buffer);
     e.u32(MAKE_FOLDER).u32(request).text(path.as_bytes());
     e.finish()
+}
+
+pub fn encode_list<'b>(buffer: &'b mut [u8], request: u32, limit: u32, path: &str) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(LIST).u32(request).u32(limit).text(path.as_bytes());
+    e.finish()
+}
+
+/// One entry of a folder: its mode, its size and its name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ListedEntry<'m> {
+    pub mode: u32,
+    pub size_bytes: u64,
+    pub name: &'m CStr,
+}
+
+/// The longest name and the numbers before it.
+pub const LISTED_ENTRY_BYTES: usize = 4 + 8 + 4 + 256;
+
+impl<'m> ListedEntry<'m> {
+    pub fn encode<'b>(&self, buffer: &'b mut [u8; LISTED_ENTRY_BYTES]) -> Result<&'b [u8]> {
+        let mut e = Encoder::new(buffer);
+        e.u32(self.mode).u64(self.size_bytes).text(self.name.to_bytes());
+        e.finish()
+    }
+
+    /// Reads every entry of a listing. The names are the guest's, the rest is the kernel's.
+    pub fn decode_all(listing: &'m [u8]) -> Result<Vec<Self>> {
+        let mut d = Decoder::new(listing);
+        let mut entries = Vec::new();
+        while !d.is_empty() {
+            entries.push(Self { mode: d.u32()?, size_bytes: d.u64()?, name: d.text()? });
+        }
+        Ok(entries)
+    }
 }
 
 /// What init tells the host.

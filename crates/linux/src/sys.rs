@@ -105,6 +105,20 @@ pub fn read_file<'b>(dir: RawFd, path: &CStr, buffer: &'b mut [u8]) -> Result<&'
     Ok(&buffer[..n])
 }
 
+/// Fills a buffer with the next entries of a folder; 0 at its end.
+pub fn getdents(fd: RawFd, buffer: &mut [u8]) -> Result<usize> {
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    check(unsafe { libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), buffer.len()) })
+}
+
+/// Splits the first entry's name off what `getdents` filled in.
+pub fn next_entry(entries: &[u8]) -> Option<(&CStr, &[u8])> {
+    // The kernel's layout: an inode, an offset, this entry's length, a type, and a NUL-terminated name.
+    let len = u16::from_ne_bytes(entries.get(16..18)?.try_into().ok()?) as usize;
+    let (entry, rest) = entries.split_at_checked(len)?;
+    Some((CStr::from_bytes_until_nul(entry.get(19..)?).ok()?, rest))
+}
+
 pub fn mkdir(dir: RawFd, path: &CStr, mode: u32) -> Result<()> {
     // SAFETY: the path is NUL-terminated and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_mkdirat, dir, ptr(path), mode) }).map(drop)

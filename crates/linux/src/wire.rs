@@ -100,6 +100,10 @@ impl<'m> Decoder<'m> {
         CStr::from_bytes_with_nul(self.get(len)?).map_err(|_| MALFORMED)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Refuses a message with something behind its last field.
     pub(crate) fn end(self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(MALFORMED) }

@@ -58,6 +58,16 @@ impl NativeBackend {
         Self { network: Mutex::new(network), ..self }
     }
 
+    /// Refuses a strict sandbox where nothing could limit it.
+    fn check_limits(&self, spec: &SandboxSpec) -> Result<()> {
+        match &self.groups().layout {
+            Layout::None { reason } if spec.isolation == IsolationMode::Strict => {
+                Err(report::no_limits(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn groups(&self) -> Arc<Groups> {
         let open = || {
             let groups = Groups::open();
@@ -171,7 +181,7 @@ impl NativeBackend {
         let image = self.images.open(&spec.image, &self.launcher)?;
         // On version 2 the launcher needs to know the inits' group; else it can wait until the launcher is at work.
         if !cgroup::is_v1() {
-            self.groups();
+            self.check_limits(&spec)?;
         }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
         let network = lock(&self.network).take();

@@ -12,10 +12,10 @@ use cofferdam_backend::{
 };
 use cofferdam_core::{Control, GuestPath, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
-use cofferdam_linux::protocol::{self, GroupKind};
+use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
 use cofferdam_linux::{ControlSet, sys};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,6 @@ impl Drop for NativeSandbox {
 /// Flags of a file that is opened for the host.
 const READ: i32 = libc::O_RDONLY;
 const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-const FOLDER: i32 = libc::O_RDONLY | libc::O_DIRECTORY;
 
 impl NativeSandbox {
     pub(crate) fn new(
@@ -201,13 +200,14 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-        let folder = self.open(path, FOLDER, 0, false).await?;
-        let path = path.clone();
-        let listed = tokio::task::spawn_blocking(move || list(&folder, limit)).await;
-        match listed {
-            Ok(entries) => entries.map_err(|e| BackendError::failed(format!("listing {path}"), e)),
-            Err(error) => Err(BackendError::failed(format!("listing {path}"), io::Error::other(error))),
-        }
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + 64];
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let message =
+            protocol::encode_list(&mut buffer, request, limit, path.relative()).map_err(too_large)?;
+        let (errno, fd) = self.connection.ask(request, message).await?;
+        let listing = fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))?;
+        entries(listing).map_err(|e| BackendError::failed(format!("listing {path}"), e))
     }
 
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {
@@ -318,22 +318,23 @@ impl NativeSandbox {
     }
 }
 
-/// Lists a folder that is open. Names come through the descriptor, and no link is followed for their kinds.
-fn list(folder: &OwnedFd, limit: usize) -> io::Result<Vec<Entry>> {
-    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(path)?.take(limit) {
-        let entry = entry?;
-        let Ok(metadata) = entry.metadata() else { continue };
-        let kind = match metadata.file_type() {
-            kind if kind.is_file() => EntryKind::File,
-            kind if kind.is_dir() => EntryKind::Folder,
-            kind if kind.is_symlink() => EntryKind::Link,
+/// Reads a listing that init made.
+fn entries(listing: OwnedFd) -> io::Result<Vec<Entry>> {
+    let mut file = std::fs::File::from(listing);
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let listed = ListedEntry::decode_all(&bytes)?.into_iter().map(|entry| Entry {
+        name: entry.name.to_bytes().to_vec(),
+        kind: match entry.mode & libc::S_IFMT {
+            libc::S_IFREG => EntryKind::File,
+            libc::S_IFDIR => EntryKind::Folder,
+            libc::S_IFLNK => EntryKind::Link,
             _ => EntryKind::Other,
-        };
-        let name = entry.file_name().into_encoded_bytes();
-        entries.push(Entry { name, kind, size_bytes: metadata.len() });
-    }
+        },
+        size_bytes: entry.size_bytes,
+    });
+    let mut entries: Vec<Entry> = listed.collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
 }

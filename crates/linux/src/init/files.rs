@@ -2,6 +2,7 @@
 //! link is followed and nothing is reached that the guest could not reach itself.
 
 use super::InitPlan;
+use crate::protocol::{LISTED_ENTRY_BYTES, ListedEntry};
 use crate::sys::{self, Errno, Result};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -53,6 +54,43 @@ pub(super) fn open(
 
 pub(super) fn make_folder(plan: &InitPlan<'_>, path: &CStr) -> Result<()> {
     as_user(plan, || make_folders(path))
+}
+
+/// Lists a folder, as the sandbox user sees it, into a file in memory.
+pub(super) fn list(plan: &InitPlan<'_>, path: &CStr, limit: u32) -> Result<OwnedFd> {
+    let listing = sys::memory_file()?;
+    as_user(plan, || {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let folder = sys::openat2(sys::CWD, path, flags, 0, ANCHORED)?;
+        let mut left = limit;
+        let mut buffer = [0u8; 8192];
+        while left > 0 {
+            let n = sys::getdents(folder.as_raw_fd(), &mut buffer)?;
+            if n == 0 {
+                break;
+            }
+            left = list_some(&folder, &buffer[..n], &listing, left)?;
+        }
+        Ok(())
+    })?;
+    Ok(listing)
+}
+
+/// Writes out one buffer full of entries and returns how many more are wanted.
+fn list_some(folder: &OwnedFd, mut entries: &[u8], listing: &OwnedFd, mut left: u32) -> Result<u32> {
+    while let Some((name, rest)) = sys::next_entry(entries) {
+        entries = rest;
+        if left == 0 || name == c"." || name == c".." {
+            continue;
+        }
+        // It may be gone again.
+        let Ok(stat) = sys::stat_at(folder.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW) else { continue };
+        let entry = ListedEntry { mode: stat.st_mode, size_bytes: stat.st_size as u64, name };
+        let mut buffer = [0; LISTED_ENTRY_BYTES];
+        sys::write(listing.as_raw_fd(), entry.encode(&mut buffer)?)?;
+        left -= 1;
+    }
+    Ok(left)
 }
 
 pub(super) fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {

@@ -153,6 +153,9 @@ impl Server<'_> {
             Ok(Request::MakeFolder { request, path }) => {
                 reply(request, files::make_folder(self.plan, path).map(|()| None));
             }
+            Ok(Request::List { request, limit, path }) => {
+                reply(request, files::list(self.plan, path, limit).map(Some));
+            }
             Ok(Request::Stop) => sys::exit(0),
             // The host made it; dropping it would leave someone waiting, so the sandbox ends.
             Err(_) => sys::exit(2),
