@@ -12,6 +12,7 @@ pub mod posture;
 mod races;
 
 use crate::lab::Lab;
+use cofferdam_core::Control;
 use crate::row::{Row, Seen};
 use std::time::Instant;
 
@@ -62,12 +63,13 @@ pub type Looks = (Seen, Seen);
 pub async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
     let began = Instant::now();
     let (row, left_out) = match driver {
-        "outlive-06-kill-launcher" => (outlive::kill_launcher(lab).await, vec![cofferdam_core::Control::DiesWithHost]),
-        "exhaust-05-swap" => (exhaust::swap(lab).await, vec![cofferdam_core::Control::SwapOff]),
-        "exhaust-06-inotify" => (exhaust::inotify(lab).await, vec![cofferdam_core::Control::OwnHostUids]),
-        "leak-01-init" => (leak::init(lab).await, vec![cofferdam_core::Control::CleanEnvironment]),
-        "leak-07-neighbours" => (leak::neighbours(lab).await, vec![cofferdam_core::Control::PrivateRoot]),
-        "priv-05-at-rest" => (posture::at_rest(lab).await, vec![cofferdam_core::Control::InitProtected]),
+        "outlive-06-kill-launcher" => (outlive::kill_launcher(lab).await, vec![Control::DiesWithHost]),
+        "exhaust-05-swap" => (exhaust::swap(lab).await, vec![Control::SwapOff]),
+        "exhaust-06-inotify" => (exhaust::inotify(lab).await, vec![Control::OwnHostUids]),
+        "leak-01-init" => (leak::init(lab).await, vec![Control::CleanEnvironment]),
+        "leak-07-neighbours" => (leak::neighbours(lab).await, vec![Control::PrivateRoot]),
+        "escape-07-exec-self" => (escape::exec_self(lab).await, vec![Control::Landlock]),
+        "priv-05-at-rest" => (posture::at_rest(lab).await, vec![Control::InitProtected]),
         _ => (alone(lab, driver).await, Vec::new()),
     };
     let (wall, control) = row.unwrap_or_else(|error| (Seen::Error(error), Seen::Without(String::new())));
@@ -78,7 +80,6 @@ pub async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
 async fn alone(lab: &mut Lab, driver: &str) -> Result<Looks, String> {
     match driver {
         "escape-06-cwd-matrix" => escape::cwd_matrix(lab).await,
-        "escape-07-exec-self" => escape::exec_self(lab).await,
         "escape-08-hostile-image" => escape::hostile_image(lab).await,
         "escape-15-hashes" => escape::hashes(lab).await,
         "escape-20-failpoints" => failpoints::every_stage(lab).await,

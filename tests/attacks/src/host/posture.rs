@@ -14,6 +14,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use tokio::io::AsyncReadExt;
 
+const SET_LIMITS: [&str; 7] = [
+    "Max core file size",
+    "Max open files",
+    "Max locked memory",
+    "Max pending signals",
+    "Max msgqueue size",
+    "Max nice priority",
+    "Max realtime priority",
+];
+
 /// Init and payload, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posture {
@@ -91,21 +101,15 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
         let is_own = link(&pid.to_string())? != link("self")?;
         let _ = writeln!(text, "namespace {kind} {}", if is_own { "own" } else { "the host's" });
     }
-    descriptors(&mut text, pid)?;
-    for line in read("cgroup")?.lines() {
-        let path = line.replace(&format!("/s{}", cell.slot), "/sN");
-        let named = path.split_once(':').map_or("", |(_, rest)| rest);
-        if named.contains("/cofferdam") || ["memory", "devices", "pids"].iter().any(|c| named.starts_with(c)) {
-            let _ = writeln!(text, "cgroup {named}");
-        }
-    }
+    descriptors(&mut text, pid, cell.slot)?;
+    groups(&mut text, &read("cgroup")?, cell.slot);
     for line in read("mountinfo")?.lines() {
         let _ = writeln!(text, "mount {}", mount(line));
     }
     for line in read("limits")?.lines().skip(1) {
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Those of the machine itself, which nothing sets.
-        if !line.starts_with("Max processes") && !line.starts_with("Max pending") {
+        // The others are the machine's own, which nothing sets.
+        if SET_LIMITS.iter().any(|name| line.starts_with(name)) {
             let _ = writeln!(text, "limit {line}");
         }
     }
@@ -149,12 +153,29 @@ fn status_lines(text: &mut String, status: &str, first: u32) {
     }
 }
 
+/// The groups that count: the sandbox's own, or none of ours.
+fn groups(text: &mut String, all: &str, slot: u32) {
+    for controller in ["memory", "pids", "cpu", "cpuacct", "devices", "freezer"] {
+        let path = all.lines().find_map(|line| {
+            let (names, path) = line.split_once(':')?.1.split_once(':')?;
+            names.split(',').any(|name| name == controller).then_some(path)
+        });
+        let shown = match path {
+            Some(path) if path.starts_with("/cofferdam") => path.replace(&format!("/s{slot}"), "/sN"),
+            Some(_) => "none of ours".to_owned(),
+            None => "no such controller".to_owned(),
+        };
+        let _ = writeln!(text, "cgroup {controller} {shown}");
+    }
+}
+
 /// What each descriptor is, without the numbers that the kernel draws.
-fn descriptors(text: &mut String, pid: u32) -> Result<(), String> {
+fn descriptors(text: &mut String, pid: u32, slot: u32) -> Result<(), String> {
     let mut all = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?.flatten() {
         let target = fs::read_link(entry.path()).unwrap_or_default().display().to_string();
-        let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind).to_owned();
+        let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind);
+        let kind = kind.replace(&format!("/s{slot}/"), "/sN/");
         let number: u32 = entry.file_name().to_string_lossy().parse().unwrap_or(u32::MAX);
         // Init's own get whatever number is free.
         all.push(if number < 3 { format!("{number} {kind}") } else { kind });
