@@ -113,7 +113,7 @@ fn in_child(probe: fn() -> Result<()>) -> Result<()> {
     drop(answers);
     let result = receive(answer.as_raw_fd());
     if result.is_err() {
-        // Most have ended by now, and a child that is not reaped keeps its number.
+        // Most have ended by now; the number is theirs until they are reaped.
         let _ = sys::kill(pid, libc::SIGKILL);
     }
     let _ = sys::wait_pid(pid);
@@ -122,7 +122,13 @@ fn in_child(probe: fn() -> Result<()>) -> Result<()> {
 
 fn receive(answer: RawFd) -> Result<()> {
     let mut fds = [libc::pollfd { fd: answer, events: libc::POLLIN, revents: 0 }];
-    if sys::poll(&mut fds, PATIENCE_MS)? == 0 {
+    let readable = loop {
+        match sys::poll(&mut fds, PATIENCE_MS) {
+            Err(Errno(libc::EINTR)) => {}
+            other => break other?,
+        }
+    };
+    if readable == 0 {
         return Err(Errno(libc::ETIMEDOUT));
     }
     let mut byte = [0];
@@ -207,7 +213,7 @@ fn install_filter() -> Result<()> {
 }
 
 /// Runs a probe as the root of a new user namespace, with other new namespaces. As root its ids are those of a
-/// sandbox; anybody else has only his own to map.
+/// sandbox; anybody else, and the root of a container that has no others, can only map his own.
 fn in_user_namespace(flags: i32, probe: fn() -> Result<()>) -> Result<()> {
     let (ready, go) = sys::pipe()?;
     match fork(libc::CLONE_NEWUSER | flags, None)? {
@@ -219,7 +225,8 @@ fn in_user_namespace(flags: i32, probe: fn() -> Result<()>) -> Result<()> {
             let mapped = map_ids(pid).and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop));
             // Without a byte the child sees the end of the pipe and ends.
             drop(go);
-            reap(pid).and(mapped.map(drop)).or_else(|errno| mapped.and(Err(errno)))
+            let ended = reap(pid);
+            mapped.and(ended)
         }
     }
 }
@@ -235,14 +242,18 @@ fn become_root(ready: RawFd) -> Result<()> {
 }
 
 fn map_ids(pid: i32) -> Result<()> {
-    let (uid, gid) = match sys::geteuid() {
-        0 => (slots::FIRST_ID, slots::FIRST_ID),
-        // SAFETY: cannot fail.
-        own => (own, unsafe { libc::syscall(libc::SYS_getegid) as u32 }),
-    };
-    if uid != slots::FIRST_ID {
-        write_about(pid, "setgroups", format_args!("deny"))?;
+    let id = slots::FIRST_ID;
+    if sys::geteuid() == 0 && write_maps(pid, id, id).is_ok() {
+        return Ok(());
     }
+    // SAFETY: cannot fail.
+    let gid = unsafe { libc::syscall(libc::SYS_getegid) as u32 };
+    // Without privileges groups must be given up first.
+    write_about(pid, "setgroups", format_args!("deny"))?;
+    write_maps(pid, sys::geteuid(), gid)
+}
+
+fn write_maps(pid: i32, uid: u32, gid: u32) -> Result<()> {
     write_about(pid, "uid_map", format_args!("0 {uid} 1\n"))?;
     write_about(pid, "gid_map", format_args!("0 {gid} 1\n"))
 }
@@ -296,10 +307,10 @@ const PROC_FLAGS: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 /// The kernel shows a new /proc to a user namespace only where one is in full view already. As root the launcher
 /// mounts that one itself.
 fn user_proc() -> Result<()> {
-    if sys::geteuid() == 0 {
-        sys::unshare(libc::CLONE_NEWNS)?;
-        sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
-        sys::mount(Some(c"proc"), c"/proc", Some(c"proc"), PROC_FLAGS, None)?;
+    if sys::geteuid() == 0 && sys::unshare(libc::CLONE_NEWNS).is_ok() {
+        // Where that is not allowed, the /proc that is there has to do.
+        let _ = sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)
+            .and_then(|()| sys::mount(Some(c"proc"), c"/proc", Some(c"proc"), PROC_FLAGS, None));
     }
     in_user_namespace(libc::CLONE_NEWNS | libc::CLONE_NEWPID, || {
         scratch()?;

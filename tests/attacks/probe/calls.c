@@ -77,7 +77,7 @@ static const struct call mounts[] = {
 	{ "fsmount", NR_fsmount, { -1, JUNK, JUNK }, EPERM },
 	{ "fspick", NR_fspick, { -1, BAD, JUNK }, EPERM },
 	{ "mount_setattr", NR_mount_setattr, { -1, BAD, JUNK, BAD, 0 }, EPERM },
-	{ "open_tree_attr", NR_open_tree_attr, { -1, BAD, JUNK, BAD, 0 }, ENOSYS },
+	{ "open_tree_attr", NR_open_tree_attr, { -1, BAD, JUNK, BAD, 0 }, EPERM },
 	{ "statmount", NR_statmount, { BAD, BAD, 0, JUNK }, ENOSYS },
 	{ "listmount", NR_listmount, { BAD, BAD, 0, JUNK }, ENOSYS },
 };

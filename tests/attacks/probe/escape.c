@@ -306,7 +306,8 @@ static void seek_sockets(const char *folder, int depth, int *budget, int *met)
 		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
 		if (e->d_name[0] == '.' && (!e->d_name[1] || !strcmp(e->d_name, "..")))
 			continue;
-		if (!strcmp(path, "/proc") || lstat(path, &st) < 0)
+		/* /usr is packages: large, and no place where anyone listens. */
+		if (!strcmp(path, "//proc") || !strcmp(path, "//usr") || lstat(path, &st) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth > 0)
 			seek_sockets(path[1] == '/' ? path + 1 : path, depth - 1, budget, met);

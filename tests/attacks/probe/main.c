@@ -240,6 +240,9 @@ int main(int argc, char **argv)
 		return report_gain();
 	if (argc == 3 && !strcmp(argv[1], "--linger"))
 		return linger_main(argv[2]);
+	int as_host = host_main(argc, argv);
+	if (as_host >= 0)
+		return as_host;
 	if (argc < 2) {
 		fprintf(stderr, "usage: probe CASE [args]; probe --list\n");
 		return SETUP;

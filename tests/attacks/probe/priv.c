@@ -19,7 +19,7 @@ static bool has_option(const char *list, const char *option)
 	return false;
 }
 
-/* nosuid and nodev on every mount; a single device bound into /dev has to be without nodev. */
+/* nosuid and nodev on every mount; where devices are, nodev cannot be, so nothing may be added there. */
 static int mountflags(int argc, char **argv)
 {
 	(void)argc;
@@ -36,7 +36,11 @@ static int mountflags(int argc, char **argv)
 			continue;
 		/* A single device bound in has to be without nodev; devpts is devices only. */
 		bool devices = (lstat(where, &st) == 0 && S_ISCHR(st.st_mode)) || strstr(line, " - devpts ");
-		if (!devices && !has_option(options, "nosuid"))
+		/* /dev itself, and what it covers of /proc: the same filesystem, which cannot be written. */
+		struct stat dev;
+		bool of_dev = stat("/dev", &dev) == 0 && stat(where, &st) == 0 && (dev.st_dev == st.st_dev || S_ISCHR(st.st_mode));
+		devices |= of_dev && has_option(options, "ro");
+		if (!has_option(options, "nosuid"))
 			broke("%s is not nosuid: %s", where, options);
 		else if (!devices && !has_option(options, "nodev"))
 			broke("%s is not nodev: %s", where, options);

@@ -29,6 +29,9 @@ extern const struct probe escape_cases[], devices_cases[], calls_cases[], socket
 /* What outlive-01 and -05 become. */
 int linger_main(const char *seconds);
 
+/* The modes that the harness itself uses; -1 if it is none of them. */
+int host_main(int argc, char **argv);
+
 /* Shared by escape-01-fds and leak-04. */
 int escape_01_fds(int argc, char **argv);
 

@@ -20,7 +20,8 @@ pub(super) fn early(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
     if !plan.leaves_out(Control::UtsNamespace) {
         plan.at(Stage::Hostname, sys::sethostname(plan.hostname.as_bytes()))?;
     }
-    if !plan.leaves_out(Control::NetNamespace) && !plan.has_network {
+    let wants_loopback = !plan.leaves_out(Control::NetNamespace) && !plan.leaves_out(Control::LoopbackOnly);
+    if wants_loopback && !plan.has_network {
         plan.at(Stage::Loopback, sys::loopback_up())?;
     }
     let _ = sys::personality(0);

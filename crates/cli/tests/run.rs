@@ -1,0 +1,17 @@
+//! `cofferdam run`, from outside: the real program makes real sandboxes.
+
+#[path = "run/endings.rs"]
+mod endings;
+#[path = "run/environment.rs"]
+mod environment;
+#[path = "run/files.rs"]
+mod files;
+#[path = "run/languages.rs"]
+mod languages;
+#[path = "run/leftovers.rs"]
+mod leftovers;
+#[path = "run/limits.rs"]
+mod limits;
+#[path = "run/output.rs"]
+mod output;
+mod support;

@@ -1,0 +1,49 @@
+//! The languages of this machine, as code and as files.
+
+use crate::support::{Folder, run};
+
+/// The name, code that prints its arguments, and the ending of a file.
+const LANGUAGES: [(&str, &str, &str); 6] = [
+    ("python", "import sys; print('hello', *sys.argv[1:])", "py"),
+    ("node", "console.log('hello', ...process.argv.slice(-2))", "js"),
+    ("bash", "echo hello \"$@\"", "bash"),
+    ("sh", "echo hello \"$@\"", "sh"),
+    ("perl", "print \"hello @ARGV\\n\"", "pl"),
+    (
+        "java",
+        "public class Main { public static void main(String[] a) { System.out.println(\"hello \" + a[0] + \" \" + a[1]); } }",
+        "java",
+    ),
+];
+
+#[test]
+fn code_runs_in_every_language() {
+    for (name, code, _) in LANGUAGES {
+        let answer = run(&["--lang", name, "-c", code, "--", "one", "-v"]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "hello one -v\n"), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn files_run_by_their_ending() {
+    let folder = Folder::new();
+    for (name, code, ending) in LANGUAGES {
+        let file = folder.file(&format!("program.{ending}"), code);
+        let answer = run(&[&file, "one", "-v"]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "hello one -v\n"), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn long_code_runs_as_well() {
+    // The kernel takes no argument of more than 128 KiB, and this is close to it.
+    let code = format!("{}print('end')", "# a comment\n".repeat(10_900));
+    assert_eq!(run(&["-c", &code]).stdout, "end\n");
+}
+
+#[test]
+fn a_missing_runtime_is_named_with_those_present() {
+    let answer = run(&["--lang", "deno", "-c", "1"]);
+    let line = "the image has no deno, which deno needs; it has python, node, bash, sh, perl, java";
+    answer.says(127, line);
+}

@@ -1,0 +1,69 @@
+//! What init reads from its control socket, and from the file that a large start request comes in.
+
+use cofferdam_linux::protocol::{self, Request, StartRequest};
+
+/// More than any message of the corpus takes.
+const ROOM: usize = 64 << 10;
+
+pub(crate) fn run(data: &[u8]) {
+    let Ok(request) = Request::decode(data) else { return };
+    let seen = format!("{request:?}");
+    let mut buffer = vec![0; ROOM.max(2 * data.len())];
+    let again = match request {
+        Request::Start(start) => return start_comes_back(start, &mut buffer),
+        Request::Group { kind, watches_oom } => protocol::encode_group(&mut buffer, kind, watches_oom),
+        Request::StartFrom => protocol::encode_start_from(&mut buffer),
+        Request::Probe { process } => protocol::encode_probe(&mut buffer, process),
+        Request::Signal { process, signal } => protocol::encode_signal(&mut buffer, process, signal),
+        Request::Socket { request, family } => protocol::encode_socket(&mut buffer, request, family),
+        Request::Open { request, flags, mode, make_parents, path } => {
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_open(&mut buffer, request, flags, mode, make_parents, path)
+        }
+        Request::List { request, limit, path } => {
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_list(&mut buffer, request, limit, path)
+        }
+        Request::MakeFolder { request, path } => {
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_make_folder(&mut buffer, request, path)
+        }
+        // The host says it by closing the socket; there is nothing to encode.
+        Request::Stop => return,
+    };
+    let again = again.expect("what was decoded can be encoded");
+    assert_eq!(format!("{:?}", Request::decode(again).expect("what was encoded can be decoded")), seen);
+}
+
+/// Reads the strings as init does, one by one to the end, and sends them once more.
+fn start_comes_back(mut start: StartRequest<'_>, buffer: &mut [u8]) {
+    let count = start.argc as usize + start.envc as usize;
+    assert!(start.argc > 0 && count <= protocol::MAX_STRINGS);
+    let mut strings = Vec::new();
+    for _ in 0..count {
+        match start.strings.next_text() {
+            Ok(text) => strings.push(text.to_str().map(str::to_owned)),
+            Err(_) => return,
+        }
+    }
+    if start.strings.end().is_err() {
+        return;
+    }
+    // The host only sends text, and variables with a name.
+    let (Ok(strings), Ok(cwd)) = (strings.into_iter().collect::<Result<Vec<_>, _>>(), start.cwd.to_str())
+    else {
+        return;
+    };
+    let (argv, env) = strings.split_at(start.argc as usize);
+    let pair = |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let Some(env) = env.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
+    let StartRequest { process, stdio, make_cwd, .. } = start;
+    let message = protocol::encode_start(buffer, process, stdio, make_cwd, cwd, argv, &env).expect("it fits");
+    let Ok(Request::Start(mut again)) = Request::decode(message) else { panic!("not a start any more") };
+    assert_eq!((again.process, again.stdio, again.make_cwd), (process, stdio, make_cwd));
+    assert_eq!((again.cwd, again.argc, again.envc), (start.cwd, start.argc, start.envc));
+    for text in &strings {
+        assert_eq!(again.strings.next_text().expect("it was there").to_bytes(), text.as_bytes());
+    }
+    again.strings.end().expect("nothing was added");
+}

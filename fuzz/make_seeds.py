@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the corpus: valid messages and values, and some that are nearly so.
+
+Run it after a change of a format: fuzz/make_seeds.py. Files that fuzzing added stay; the replay test says when
+the seeds no longer decode.
+"""
+
+import struct
+from pathlib import Path
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+def u32(*values):
+    return b"".join(struct.pack("<I", v & 0xFFFFFFFF) for v in values)
+
+
+def u64(*values):
+    return b"".join(struct.pack("<Q", v) for v in values)
+
+
+def text(value):
+    value = value.encode() if isinstance(value, str) else value
+    return u32(len(value) + 1) + value + b"\0"
+
+
+def start(kind, argv, env, rows=0, columns=0):
+    strings = b"".join(map(text, argv + env))
+    return u32(1, 7, kind, rows, columns, 1) + text("/workspace") + u32(len(argv), len(env)) + strings
+
+
+ECHO = start(0, ["/bin/echo", "", "ü\n"], ["A=1=2", "PATH=/usr/bin:/bin"])
+INIT_REQUEST = {
+    "start": ECHO,
+    "start-stdin": start(1, ["cat"], []),
+    "start-terminal": start(2, ["bash", "-i"], ["TERM=xterm"], 24, 80),
+    "start-no-name": start(0, ["x"], ["novalue"]),
+    "start-no-argv": start(0, [], ["A=1"]),
+    "start-too-many": u32(1, 7, 0, 0, 0, 0) + text("/") + u32(0xFFFFFFFF, 2),
+    "start-cut": ECHO[:-3],
+    "start-trailing": ECHO + b"x",
+    "start-not-utf8": start(0, [b"\xff\xfe"], []),
+    "signal": u32(2, 7, 15),
+    "signal-negative": u32(2, 7, -1),
+    "socket": u32(3, 1, 2),
+    "open": u32(4, 1, 0o101, 0o644, 1) + text("/workspace/a/b"),
+    "open-truth-is-2": u32(4, 1, 0, 0, 2) + text("/"),
+    "open-inner-nul": u32(4, 1, 0, 0, 0) + u32(4) + b"a\0b\0",
+    "open-no-nul": u32(4, 1, 0, 0, 0) + u32(3) + b"abc",
+    "open-long": u32(4, 1, 0, 0, 0) + u32(0xFFFFFFFF) + b"abc",
+    "make-folder": u32(5, 1) + text("/workspace/new"),
+    "stop": u32(6),
+    "probe": u32(7, 1),
+    "start-from": u32(8),
+    "group-tasks": u32(9, 0, 1),
+    "group-folder": u32(9, 1, 0),
+    "group-unknown": u32(9, 2, 0),
+    "list": u32(10, 1, 1000) + text("/workspace"),
+    "unknown": u32(99),
+    "empty": b"",
+}
+
+FILE = u32(0o100644) + u64(12)
+LISTING = {
+    "two": u32(0o040755) + u64(40) + text("folder") + FILE + text("é.txt"),
+    "not-utf8": FILE + text(b"\xff\xfe"),
+    "dot-dot": FILE + text(".."),
+    "longest-name": FILE + text("n" * 255),
+    "too-long-name": FILE + text("n" * 256),
+    "cut": FILE + text("name")[:-2],
+    "inner-nul": FILE + u32(4) + b"a\0b\0",
+    "no-name": FILE + u32(0),
+    "empty": b"",
+}
+
+INIT_EVENT = {
+    "ready": u32(101) + u64(0x3FFFFFFFFFF),
+    "failed": u32(102, 17, 13) + u64(1),
+    "failed-stage": u32(102, 0xFFFFFFFF, 13) + u64(1),
+    "started": u32(103, 7) + u64(0x1234),
+    "not-started": u32(104, 7, 33, 2) + u64(0),
+    "exited": u32(105, 7, 0x8B),
+    "exited-trailing": u32(105, 7, 0) + b"\0",
+    "reply": u32(106, 1, 0),
+    "reply-cut": u32(106, 1),
+    "out-of-memory": u32(107),
+    "unknown": u32(108),
+    "empty": b"",
+}
+
+CREATE = u32(2, 1, 3, 0, 1) + u64(1 << 30, 65536) + u32(0, 1) + u64(0x3FF, 0)
+LAUNCHER_MESSAGE = {
+    "add-image": u32(1, 0, 2) + text("base") + text("usr") + u32(1) + text("/a"),
+    "add-image-none": u32(1, 0, 0, 0),
+    "add-image-many": u32(1, 0, 17) + text("x") * 16 + u32(0),
+    "groups": u32(4, 1),
+    "create": CREATE + u32(0xFFFFFFFF) + text("sandbox"),
+    "create-fail-at": CREATE + u32(5) + text("sandbox"),
+    "create-not-utf8": CREATE + u32(5) + text(b"\xff"),
+    "create-cut": CREATE,
+    "destroy": u32(3, 9),
+    "not-created": u32(102, 1, 1, 13),
+    "destroyed": u32(103, 1, 0),
+    "unusable": u32(104, 17, 1),
+    "unusable-stage": u32(104, 9999, 1),
+    "empty": b"",
+}
+
+HYBRID = """30 20 0:25 / /sys/fs/cgroup ro - tmpfs tmpfs ro
+31 30 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+32 30 0:27 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
+33 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct
+34 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+"""
+V2 = "40 20 0:30 / /sys/fs/cgroup rw shared:4 master:1 - cgroup2 cgroup2 rw,nsdelegate\n"
+CGROUP_LAYOUT = {
+    "hybrid": HYBRID + "\0" + "1:cpu:/\n0::/\n",
+    "v2": V2 + "\0" + "0::/user.slice/user-1000.slice/session-1.scope\n",
+    "v2-own-leaf": V2 + "\0" + "0::/a/cofferdam-host\n",
+    "v2-above-the-namespace": V2 + "\0" + "0::/../../other\n",
+    "v2-absolute": V2 + "\0" + "0:://etc\n",
+    "v2-spaces": V2.replace("/sys/fs/cgroup", "/sys\\040fs/cg") + "\0" + "0::/\n",
+    "dashes": "1 2 3 / /a - b - cgroup2 cgroup2 rw\n\0",
+    "short-lines": "1\n1 2 3 4\n - \n1 2 3 4 5 - cgroup\n1 2 3 4 5 - cgroup2 x\n\0" + "0::\n0:\n",
+    "none": "22 1 0:20 / /proc rw - proc proc rw\n\0" + "0::/\n",
+    "empty": "",
+}
+
+VALUES = [
+    "512m", "256mb", "1g", "2GB", "1t", "512MiB", "65536", "64K", "8191p", "8192p", "1.5g", "0", "-1", "1 g",
+    "18446744073709551615", "18446744073709551616", "9223372036854775807", "00000000000000000001k",
+    "1", "0.5", "2.25", "0.01", "0.009", "4096", "4096.001", "1.", ".5", "1e3", "٣",
+    "500ms", "30s", "5m", "2h", "168h", "169h", "99999999999999999h",
+    "/", "/workspace/a", "//a/./b/", "/a/../b", "/proc/self", "/./dev/shm", "/devel", "a/b", "../x", "/a\0b",
+    "/" + "n" * 255, "/" + "n" * 256, "/é/" + "é" * 128,
+]
+
+CAPTURED_OUTPUT = {
+    "text": bytes([255, 3]) + "hello é\n".encode(),
+    "binary": bytes([255, 2]) + b"a\xffb\x00\xc3",
+    "cut-in-a-code-point": bytes([1, 5]) + b"0123456789abcde" + "é€𝄞".encode(),
+    "cut-and-binary": bytes([1, 1]) + b"\xff123456789abcde" + "é".encode(),
+    "incomplete-at-the-end": bytes([255, 9]) + b"ab\xe2\x82",
+    "surrogate": bytes([255, 9]) + b"\xed\xa0\x80",
+    "nothing-is-kept": bytes([0, 4]) + b"dropped",
+    "no-bytes": bytes([4, 4]),
+    "empty": b"",
+}
+
+ARTIFACT_PATH = {
+    "file": "result.json",
+    "folders": "a b\0é\0-rf.txt",
+    "dot": ".", "dot-dot": "..", "dot-dot-below": "a\0..\0b", "dots": "...", "slash": "a/b", "absolute": "/etc/passwd",
+    "newline": "a\nb", "escape": b"\x1b[2J", "c1-control": "\x9b", "not-utf8": b"\xff\xfe",
+    "long": "n" * 255, "too-long": "n" * 256, "right-to-left": "\u202egpj.exe", "empty": "",
+}
+
+SEEDS = {
+    "init_request": INIT_REQUEST,
+    "listing": LISTING,
+    "init_event": INIT_EVENT,
+    "launcher_message": LAUNCHER_MESSAGE,
+    "cgroup_layout": CGROUP_LAYOUT,
+    "values": {f"{i:02}": value for i, value in enumerate(VALUES)},
+    "captured_output": CAPTURED_OUTPUT,
+    "artifact_path": ARTIFACT_PATH,
+}
+
+for target, seeds in SEEDS.items():
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, seed in seeds.items():
+        (folder / name).write_bytes(seed.encode() if isinstance(seed, str) else seed)

@@ -1,0 +1,90 @@
+use super::*;
+use crate::host::DRIVERS;
+use std::collections::BTreeSet;
+
+/// The names of the probes, from the tables at the end of each source file.
+fn probes() -> BTreeSet<String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("probe");
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "c") {
+            let text = std::fs::read_to_string(path).unwrap();
+            let rows = text.lines().filter_map(|line| line.trim().strip_prefix("{ \""));
+            names.extend(rows.filter_map(|row| Some(row.split_once("\", ")?.0.to_owned())));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_case_of_the_threat_list_is_in_the_catalogue_and_no_other() {
+    let catalogue = Catalogue::load().unwrap();
+    let wanted: BTreeSet<&str> = ids().collect();
+    let there: BTreeSet<&str> = catalogue.case.keys().map(String::as_str).collect();
+    assert_eq!(wanted, there);
+}
+
+#[test]
+fn every_case_is_run_or_has_a_reason() {
+    for (id, case) in Catalogue::load().unwrap().case {
+        let said = case.na.is_some() || case.later.is_some();
+        assert!(!case.runs.is_empty() || !case.host.is_empty() || said, "{id}");
+        for run in case.runs {
+            assert!(run.steps.is_empty() == run.no_control.is_some(), "{id}: {} has no control", run.probe);
+        }
+    }
+}
+
+#[test]
+fn every_probe_and_driver_that_is_named_exists() {
+    let (catalogue, probes) = (Catalogue::load().unwrap(), probes());
+    let known = |name: &String| assert!(probes.contains(name), "no probe {name}");
+    let driven = |name: &String| assert!(DRIVERS.contains(&name.as_str()), "no driver {name}");
+    for case in catalogue.case.values() {
+        case.runs.iter().for_each(|run| known(&run.probe));
+        case.host.iter().for_each(|host| driven(&host.driver));
+        case.host.iter().flat_map(|host| &host.probes).for_each(known);
+    }
+    for kill in catalogue.control.values() {
+        kill.probes.iter().for_each(known);
+        kill.drivers.iter().for_each(driven);
+    }
+}
+
+#[test]
+fn every_driver_and_probe_is_used() {
+    let catalogue = Catalogue::load().unwrap();
+    let hosts = || catalogue.case.values().flat_map(|case| &case.host);
+    for driver in DRIVERS {
+        assert!(hosts().any(|host| host.driver == *driver), "{driver} is in no case");
+    }
+    let runs = catalogue.case.values().flat_map(|case| &case.runs).map(|run| &run.probe);
+    let used: BTreeSet<&String> = runs.chain(hosts().flat_map(|host| &host.probes)).collect();
+    for probe in probes() {
+        assert!(used.contains(&probe), "{probe} is in no case");
+    }
+}
+
+#[test]
+fn every_control_has_something_that_notices_or_a_reason() {
+    let catalogue = Catalogue::load().unwrap();
+    for control in Control::ALL {
+        let kill = catalogue.control.get(&control.name());
+        let kill = kill.unwrap_or_else(|| panic!("{control} is not in the catalogue"));
+        assert!(!kill.probes.is_empty() || !kill.drivers.is_empty() || kill.reason.is_some(), "{control}");
+    }
+    assert_eq!(catalogue.control.len(), Control::ALL.len());
+}
+
+#[test]
+fn probes_that_notice_a_control_leave_it_out() {
+    let catalogue = Catalogue::load().unwrap();
+    for (name, kill) in &catalogue.control {
+        for probe in &kill.probes {
+            let runs = catalogue.case.values().flat_map(|case| &case.runs);
+            let mut steps = runs.filter(|run| run.probe == *probe).flat_map(|run| &run.steps);
+            assert!(steps.any(|step| step.0.name() == *name), "{probe} never leaves out {name}");
+        }
+    }
+}

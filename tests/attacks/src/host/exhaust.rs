@@ -1,0 +1,131 @@
+//! Using things up: whether it ends in time, and whether only the guilty feel it.
+
+use super::{Looks, broke, held, own_code};
+use crate::heart::Heart;
+use crate::inventory::{self, Inventory};
+use crate::job;
+use crate::lab::{Lab, MEMORY_BYTES, Wish};
+use crate::row::Seen;
+use cofferdam_core::{Control, Outcome};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// A tree that stops itself is ended at the deadline.
+pub async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
+    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let (timeout, grace) = (Duration::from_secs(1), Duration::from_millis(300));
+    let result = job::probe(lab, &["exhaust-03", "20"], timeout, grace, None).await?;
+    let left = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
+    let wall = match (&result.outcome, left) {
+        (_, Err(left)) => broke(left),
+        (Outcome::TimedOut, _) if result.duration_ms < 3000 => held(format!("timed out after {} ms", result.duration_ms)),
+        (outcome, _) => broke(format!("{outcome:?} after {} ms", result.duration_ms)),
+    };
+    // With time enough the same tree lives as long as it likes.
+    let result = job::probe(lab, &["exhaust-03", "1"], Duration::from_secs(20), grace, None).await?;
+    let control = match result.outcome {
+        Outcome::Exited { code: 10 } => broke("with a longer deadline it lives"),
+        outcome => Seen::Error(format!("{outcome:?}")),
+    };
+    Ok((wall, control))
+}
+
+/// A fork bomb in full swing is gone within a second.
+pub async fn gone(lab: &mut Lab) -> Result<Looks, String> {
+    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
+    let _bomb = lab.start(&cell, &["exhaust-04-bomb", "100000", "30"]).await?;
+    let slot = [cell.slot].into();
+    let mut most = 0;
+    for _ in 0..100 {
+        most = most.max(inventory::processes(&slot).len());
+        if most > 40 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let began = Instant::now();
+    cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+    let took = began.elapsed();
+    let left = inventory::processes(&slot);
+    drop(cell);
+    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
+    let wall = match back {
+        Err(left) => broke(left),
+        _ if most <= 40 => Seen::Error(format!("the bomb had {most} processes only")),
+        _ if !left.is_empty() => broke(format!("{} processes left when it was said to be gone", left.len())),
+        _ if took > Duration::from_secs(1) => broke(format!("gone after {} ms", took.as_millis())),
+        _ => held(format!("{most} processes gone in {} ms", took.as_millis())),
+    };
+    Ok((wall, Seen::Without("needs the kill path itself left out".to_owned())))
+}
+
+/// Without swap on the machine nothing inside can tell; the group's own files can.
+pub async fn swap(lab: &mut Lab) -> Result<Looks, String> {
+    let mut looks = Vec::new();
+    for wish in [Wish::default(), Wish::without(&[Control::SwapOff])] {
+        let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
+        let group = format!("/sys/fs/cgroup/memory/cofferdam/s{}", cell.slot);
+        let read = |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
+        let seen = match (read("memory.memsw.limit_in_bytes"), read("memory.swappiness")) {
+            (Ok(bytes), _) if bytes == MEMORY_BYTES.to_string() => held("memory and swap together are limited"),
+            (Ok(bytes), _) => broke(format!("memory and swap together: {bytes}")),
+            (Err(_), Ok(text)) if text == "0" => held("swappiness is 0"),
+            (Err(_), Ok(text)) => broke(format!("swappiness is {text}")),
+            (Err(error), Err(_)) => Seen::Error(format!("{group}: {error}")),
+        };
+        cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+        looks.push(seen);
+    }
+    let control = looks.pop().unwrap_or(Seen::Error(String::new()));
+    Ok((looks.remove(0), control))
+}
+
+/// One sandbox takes every inotify instance that it can get; another needs some.
+pub async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
+    let mut looks = Vec::new();
+    for wish in [Wish::default(), Wish::without(&[Control::OwnHostUids])] {
+        let hog = lab.cell(&wish).await.map_err(|e| e.to_string())?;
+        let cell = lab.cell(&wish).await.map_err(|e| e.to_string())?;
+        let _hogging = lab.start(&hog, &["exhaust-06-inotify-hog", "3"]).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let output = lab.run_in(&cell, &["exhaust-06-inotify-need", "8"]).await?;
+        for cell in [hog, cell] {
+            cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+        }
+        looks.push(if output.held() { held(output.summary()) } else { broke(output.summary()) });
+    }
+    let control = looks.pop().unwrap_or(Seen::Error(String::new()));
+    Ok((looks.remove(0), control))
+}
+
+/// What is hard to delete is gone in time.
+pub async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
+    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let began = Instant::now();
+    for argv in [["exhaust-10-deep", "3000"], ["exhaust-10-mode000", "500"]] {
+        let output = lab.run(&Wish::default(), &argv).await?;
+        if !output.held() {
+            return Err(output.summary());
+        }
+    }
+    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(60)).await;
+    let wall = match back {
+        Ok(_) => held(format!("both made and gone in {} ms", began.elapsed().as_millis())),
+        Err(left) => broke(left),
+    };
+    Ok((wall, own_code()))
+}
+
+/// A sync storm does not stop a neighbour.
+pub async fn sync_storm(lab: &mut Lab) -> Result<Looks, String> {
+    let heart = Heart::start(lab).await?;
+    let output = lab.run(&Wish::default(), &["exhaust-11", if lab.quick { "1" } else { "5" }]).await?;
+    let gap = heart.stop().await?;
+    let wall = match output.held() {
+        false => Seen::Error(output.summary()),
+        true if gap > Duration::from_secs(1) => broke(format!("the neighbour stood still for {} ms", gap.as_millis())),
+        true => held(format!("{}; a neighbour's longest pause {} ms", output.summary(), gap.as_millis())),
+    };
+    Ok((wall, Seen::Without("workspaces are in memory, so that there is no disk to keep busy".to_owned())))
+}

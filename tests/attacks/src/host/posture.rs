@@ -1,0 +1,222 @@
+//! priv-02: everything that the host's /proc shows of init and of a payload, against golden files.
+//!
+//! Numbers that differ from run to run are written as what they mean: ids relative to the sandbox's range,
+//! namespaces as "own" or "host's". `COFFERDAM_BLESS=1` writes the golden files anew.
+
+use super::leak::init_of;
+use super::{Looks, broke, held};
+use crate::inventory::children;
+use crate::lab::{Cell, Lab, PROBE, Wish, process};
+use crate::row::Seen;
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use tokio::io::AsyncReadExt;
+
+/// Init and payload, as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posture {
+    pub init: String,
+    pub payload: String,
+}
+
+pub async fn golden(lab: &mut Lab) -> Result<Looks, String> {
+    let seen = take(lab, &Wish::default()).await?;
+    let again = take(lab, &Wish { spares: true, ..Wish::default() }).await?;
+    if std::env::var_os("COFFERDAM_BLESS").is_some() {
+        for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
+            fs::write(golden_file(name), text).map_err(|e| e.to_string())?;
+        }
+    }
+    let mut wrong = Vec::new();
+    for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
+        let wanted = fs::read_to_string(golden_file(name)).map_err(|e| format!("{name}: {e}"))?;
+        wrong.extend(difference(&wanted, text).map(|line| format!("{name}: {line}")));
+    }
+    wrong.extend(difference(&seen.init, &again.init).map(|line| format!("init by a server: {line}")));
+    wrong.extend(difference(&seen.payload, &again.payload).map(|line| format!("payload by a server: {line}")));
+    let lines = seen.init.lines().count() + seen.payload.lines().count();
+    let wall = if wrong.is_empty() { held(format!("{lines} lines as in the golden files")) } else { broke(wrong.join("; ")) };
+    Ok((wall, Seen::Without("each control is left out in turn: see the mutations".to_owned())))
+}
+
+fn golden_file(name: &str) -> PathBuf {
+    let folder = std::env::var_os("COFFERDAM_GOLDEN").map(PathBuf::from);
+    let folder = folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden"));
+    folder.join(format!("{name}-root-v1.txt"))
+}
+
+/// The lines that are in one text only.
+fn difference<'t>(wanted: &'t str, seen: &'t str) -> impl Iterator<Item = String> + 't {
+    let missing = wanted.lines().filter(|line| !seen.lines().any(|other| other == *line));
+    let new = seen.lines().filter(|line| !wanted.lines().any(|other| other == *line));
+    missing.map(|line| format!("-{line}")).chain(new.map(|line| format!("+{line}")))
+}
+
+/// Whether leaving something out changes the posture, and the first line that says so.
+pub fn changed(wanted: &Posture, seen: &Posture) -> Option<String> {
+    let payload = difference(&wanted.payload, &seen.payload).last();
+    payload.or_else(|| difference(&wanted.init, &seen.init).last())
+}
+
+/// Makes a sandbox, runs something in it, and looks at both.
+pub async fn take(lab: &mut Lab, wish: &Wish) -> Result<Posture, String> {
+    let cell = lab.cell(wish).await.map_err(|e| format!("create: {e}"))?;
+    let argv = [PROBE, "--beat", "50"].map(str::to_owned).to_vec();
+    let running = cell.sandbox.start(process(argv)).await.map_err(|e| format!("start: {e}"))?;
+    let mut stdout = running.take_stdout().ok_or("no stdout")?;
+    stdout.read_u8().await.map_err(|e| format!("the payload says nothing: {e}"))?;
+    let init = init_of(&cell)?;
+    let payload = *children(init).first().ok_or("init has no child")?;
+    let posture = Posture { init: describe(&cell, init, false)?, payload: describe(&cell, payload, true)? };
+    cell.sandbox.destroy().await.map_err(|e| format!("destroy: {e}"))?;
+    Ok(posture)
+}
+
+fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).map_err(|e| format!("{name}: {e}"));
+    let mut text = String::new();
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?;
+    for thread in threads.flatten() {
+        let status = fs::read_to_string(thread.path().join("status")).map_err(|e| e.to_string())?;
+        status_lines(&mut text, &status, cell.first_id());
+    }
+    for map in ["uid_map", "gid_map"] {
+        let fields: Vec<String> = read(map)?.split_whitespace().map(|n| relative(n, cell.first_id())).collect();
+        let _ = writeln!(text, "{map} {}", fields.join(" "));
+    }
+    for kind in ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] {
+        let link = |who: &str| fs::read_link(format!("/proc/{who}/ns/{kind}")).map_err(|e| e.to_string());
+        let is_own = link(&pid.to_string())? != link("self")?;
+        let _ = writeln!(text, "namespace {kind} {}", if is_own { "own" } else { "the host's" });
+    }
+    descriptors(&mut text, pid)?;
+    for line in read("cgroup")?.lines() {
+        let path = line.replace(&format!("/s{}", cell.slot), "/sN");
+        let named = path.split_once(':').map_or("", |(_, rest)| rest);
+        if named.contains("/cofferdam") || ["memory", "devices", "pids"].iter().any(|c| named.starts_with(c)) {
+            let _ = writeln!(text, "cgroup {named}");
+        }
+    }
+    for line in read("mountinfo")?.lines() {
+        let _ = writeln!(text, "mount {}", mount(line));
+    }
+    for line in read("limits")?.lines().skip(1) {
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Those of the machine itself, which nothing sets.
+        if !line.starts_with("Max processes") && !line.starts_with("Max pending") {
+            let _ = writeln!(text, "limit {line}");
+        }
+    }
+    let _ = writeln!(text, "oom_score_adj {}", read("oom_score_adj")?.trim());
+    for name in ["environ", "cmdline"] {
+        let bytes = fs::read(format!("/proc/{pid}/{name}")).map_err(|e| e.to_string())?;
+        let blank = bytes.iter().all(|byte| *byte == 0);
+        let shown = String::from_utf8_lossy(&bytes).replace('\0', " ");
+        let _ = writeln!(text, "{name} {}", if blank { "blank" } else { shown.trim() });
+    }
+    let owner = fs::metadata(format!("/proc/{pid}/status")).map_err(|e| e.to_string())?.uid();
+    let _ = writeln!(text, "files in /proc belong to {}", relative(&owner.to_string(), cell.first_id()));
+    session(&mut text, &read("stat")?);
+    let _ = writeln!(text, "user namespaces allowed {}", user_namespaces(pid)?);
+    if is_payload {
+        let cwd = fs::read_link(format!("/proc/{pid}/cwd")).map_err(|e| e.to_string())?;
+        let _ = writeln!(text, "cwd {}", cwd.display());
+    }
+    Ok(text)
+}
+
+/// An id of the sandbox's range as `+n`, any other as it is.
+fn relative(number: &str, first: u32) -> String {
+    match number.parse::<u32>() {
+        Ok(n) if (first..first + 65_536).contains(&n) => format!("+{}", n - first),
+        _ => number.to_owned(),
+    }
+}
+
+fn status_lines(text: &mut String, status: &str, first: u32) {
+    const FIELDS: [&str; 14] = [
+        "Name", "Umask", "Uid", "Gid", "Groups", "Threads", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
+        "NoNewPrivs", "Seccomp", "Seccomp_filters",
+    ];
+    for line in status.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        if FIELDS.contains(&name) {
+            let values: Vec<String> = value.split_whitespace().map(|word| relative(word, first)).collect();
+            let _ = writeln!(text, "{name} {}", values.join(" "));
+        }
+    }
+}
+
+/// What each descriptor is, without the numbers that the kernel draws.
+fn descriptors(text: &mut String, pid: u32) -> Result<(), String> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?.flatten() {
+        let target = fs::read_link(entry.path()).unwrap_or_default().display().to_string();
+        let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind).to_owned();
+        let number: u32 = entry.file_name().to_string_lossy().parse().unwrap_or(u32::MAX);
+        // Init's own get whatever number is free.
+        all.push(if number < 3 { format!("{number} {kind}") } else { kind });
+    }
+    all.sort();
+    for line in all {
+        let _ = writeln!(text, "descriptor {line}");
+    }
+    Ok(())
+}
+
+/// Where, with which options, of what kind; without the kernel's numbers.
+fn mount(line: &str) -> String {
+    let (left, right) = line.split_once(" - ").unwrap_or((line, ""));
+    let left: Vec<&str> = left.split(' ').collect();
+    let right: Vec<&str> = right.split(' ').collect();
+    let keep = |option: &&str| !["uid=", "gid=", "size=", "nr_inodes="].iter().any(|start| option.starts_with(start));
+    let options: Vec<&str> = right.get(2).unwrap_or(&"").split(',').filter(keep).collect();
+    let has = |start: &str| right.get(2).is_some_and(|all| all.split(',').any(|o| o.starts_with(start)));
+    let limits = match (has("size="), has("nr_inodes=")) {
+        (true, true) => " limited",
+        (true, false) => " limited in bytes",
+        (false, true) => " limited in files",
+        (false, false) => "",
+    };
+    let field = |i: usize| left.get(i).copied().unwrap_or("");
+    let is_host = field(3).starts_with("/run/") || field(3).starts_with("/usr");
+    let root = if is_host { "(of the host)" } else { field(3) };
+    format!("{} {root} {} {} {}{limits}", field(4), field(5), right[0], options.join(","))
+}
+
+fn session(text: &mut String, stat: &str) {
+    let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+    let pid = stat.split(' ').next().unwrap_or("");
+    let same = |i: usize| if fields.get(i) == Some(&pid) { "own" } else { "another's" };
+    let _ = writeln!(text, "group {} session {}", same(2), same(3));
+}
+
+/// What the kernel would let this process's user namespace have of further ones.
+fn user_namespaces(pid: u32) -> Result<String, String> {
+    let mut command = std::process::Command::new("nsenter");
+    command.args(["-U", "--preserve-credentials", "-t", &pid.to_string(), "cat", "/proc/sys/user/max_user_namespaces"]);
+    let output = command.output().map_err(|e| format!("nsenter: {e}"))?;
+    let own = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok(if text == own.trim() || text.len() > 4 { "as on the host".to_owned() } else { text })
+}
+
+/// Init before anything was asked of it: its memory is closed already.
+pub async fn at_rest(lab: &mut Lab) -> Result<Looks, String> {
+    use cofferdam_core::Control;
+    let mut looks = Vec::new();
+    for wish in [Wish::default(), Wish::without(&[Control::InitProtected])] {
+        let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
+        let init = init_of(&cell)?;
+        let owner = fs::metadata(format!("/proc/{init}/status")).map_err(|e| e.to_string())?.uid();
+        cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+        looks.push(match owner {
+            0 => held("init's files belong to the host's root: it cannot be dumped or traced"),
+            _ => broke(format!("init's files belong to {}", relative(&owner.to_string(), cell.first_id()))),
+        });
+    }
+    let control = looks.pop().unwrap_or(Seen::Error(String::new()));
+    Ok((looks.remove(0), control))
+}

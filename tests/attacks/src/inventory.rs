@@ -1,0 +1,124 @@
+//! What there is on the host because of sandboxes, so that before and after can be compared.
+//!
+//! Other programs on the machine may make sandboxes at the same time, so a group counts only if nobody holds
+//! the lock on its slot, and a process only if its ids are of a slot that this run has used.
+
+use cofferdam_linux::slots::{IDS_PER_SLOT, Slots, first_id};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inventory {
+    pub processes: BTreeSet<u32>,
+    pub groups: BTreeSet<String>,
+    pub mounts: usize,
+    pub descriptors: usize,
+    pub launcher_descriptors: usize,
+    pub launcher_children: usize,
+    pub folders: BTreeSet<String>,
+}
+
+impl Inventory {
+    pub fn take(slots: &BTreeSet<u32>, launchers: &[u32]) -> Self {
+        let count = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let folders = fs::read_dir("/run/cofferdam").into_iter().flatten().flatten();
+        Self {
+            processes: processes(slots),
+            groups: orphans(),
+            mounts: mounts.lines().count(),
+            descriptors: count("/proc/self/fd".to_owned()),
+            launcher_descriptors: launchers.iter().map(|pid| count(format!("/proc/{pid}/fd"))).sum(),
+            launcher_children: launchers.iter().map(|pid| children(*pid).len()).sum(),
+            folders: folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect(),
+        }
+    }
+
+    /// What there is now and was not then, in words.
+    pub fn since(&self, before: &Self) -> Vec<String> {
+        let mut more: Vec<String> = Vec::new();
+        more.extend(self.processes.difference(&before.processes).map(|pid| format!("process {pid}")));
+        more.extend(self.groups.difference(&before.groups).map(|group| format!("cgroup {group}")));
+        more.extend(self.folders.difference(&before.folders).map(|folder| format!("folder {folder}")));
+        for (what, now, then) in [
+            ("mounts", self.mounts, before.mounts),
+            ("descriptors here", self.descriptors, before.descriptors),
+            ("descriptors of launchers", self.launcher_descriptors, before.launcher_descriptors),
+            ("sandboxes of launchers", self.launcher_children, before.launcher_children),
+        ] {
+            if now > then {
+                more.push(format!("{what}: {then} before, {now} now"));
+            }
+        }
+        more
+    }
+}
+
+/// Takes inventories until nothing is left over, or says what is.
+pub async fn back_to(
+    before: &Inventory,
+    slots: &BTreeSet<u32>,
+    launchers: &[u32],
+    within: Duration,
+) -> Result<Duration, String> {
+    let began = Instant::now();
+    loop {
+        let more = Inventory::take(slots, launchers).since(before);
+        if more.is_empty() {
+            return Ok(began.elapsed());
+        }
+        if began.elapsed() > within {
+            return Err(format!("left after {} ms: {}", within.as_millis(), more.join(", ")));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Processes whose owner is an id of one of the slots.
+pub fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let is_ours = |uid: u32| slots.iter().any(|slot| (0..IDS_PER_SLOT).contains(&uid.wrapping_sub(first_id(*slot))));
+    all_processes().filter(|pid| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| is_ours(m.uid()))).collect()
+}
+
+pub fn all_processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Processes whose command line has the text in it.
+pub fn marked(marker: &str) -> Vec<u32> {
+    let has = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.windows(marker.len()).any(|window| window == marker.as_bytes()))
+    };
+    all_processes().filter(has).collect()
+}
+
+/// The direct children of a process.
+pub fn children(pid: u32) -> Vec<u32> {
+    let parent = |child: &u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    all_processes().filter(|child| parent(child) == Some(pid)).collect()
+}
+
+/// Groups of sandboxes whose slot nobody holds.
+fn orphans() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let Ok(slots) = Slots::open(Path::new("/run/cofferdam/slots")) else { return found };
+    for controller in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
+        let base = controller.path().join("cofferdam");
+        for group in fs::read_dir(&base).into_iter().flatten().flatten() {
+            let name = group.file_name().to_string_lossy().into_owned();
+            let slot: Option<u32> = name.strip_prefix('s').and_then(|number| number.parse().ok());
+            if slot.is_some_and(|slot| slots.is_free(slot)) && group.path().exists() {
+                found.insert(format!("{}/{name}", controller.file_name().to_string_lossy()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,262 @@
+//! Where attacks are run: launchers with planted secrets, and sandboxes with controls left out.
+
+use crate::plants::Plants;
+use crate::probe::{self, Output};
+use cofferdam_backend::{
+    Backend, BackendError, Image, OomScope, Process, ProcessSpec, Sandbox, SandboxSpec, Stdio,
+};
+use cofferdam_core::{
+    Control, Cpus, Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId,
+};
+use cofferdam_linux::launcher::default_runtime_folder;
+use cofferdam_linux::{ControlSet, Stage, slots, socket};
+use cofferdam_native::{LauncherHandle, NativeBackend};
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio as HostStdio};
+use std::time::Duration;
+
+/// Small, so that going over it is quick and harmless where the limit is missing.
+pub const MEMORY_BYTES: u64 = 128 << 20;
+pub const DISK_BYTES: u64 = 16 << 20;
+pub const PIDS: u32 = 64;
+
+/// Where the probe lies inside.
+pub const PROBE: &str = "/workspace/probe";
+
+/// What only the launcher can leave out.
+const BY_LAUNCHER: ControlSet = ControlSet::of(&[Control::ClosedFds, Control::CleanEnvironment]);
+
+/// A launcher and the backend that talks to it.
+#[derive(Debug)]
+pub struct Launched {
+    pub backend: NativeBackend,
+    pub child: Child,
+}
+
+impl Launched {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// A sandbox, and what the host knows of it.
+#[derive(Debug)]
+pub struct Cell {
+    pub sandbox: Box<dyn Sandbox>,
+    pub slot: u32,
+    pub launcher: u32,
+}
+
+impl Cell {
+    pub fn first_id(&self) -> u32 {
+        slots::first_id(self.slot)
+    }
+}
+
+#[derive(Debug)]
+pub struct Lab {
+    pub quick: bool,
+    pub plants: Plants,
+    pub probe: PathBuf,
+    pub cofferdam: Option<PathBuf>,
+    probe_bytes: Vec<u8>,
+    launcher: PathBuf,
+    launched: HashMap<(u64, bool), Launched>,
+    /// Every slot that this run has used.
+    pub slots: BTreeSet<u32>,
+}
+
+/// How a sandbox differs from the suite's usual one.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    pub leave_out: ControlSet,
+    /// Strict although something is left out: it has to be refused.
+    pub strict: bool,
+    pub fail_at: Option<Stage>,
+    pub image: Option<PathBuf>,
+    pub cpus: Option<String>,
+    /// A launcher that makes parts of sandboxes ahead.
+    pub spares: bool,
+    pub pausable: bool,
+}
+
+impl Wish {
+    pub fn without(controls: &[Control]) -> Self {
+        Self { leave_out: ControlSet::of(controls), ..Self::default() }
+    }
+}
+
+impl Lab {
+    pub fn open(probe: &Path, cofferdam: Option<PathBuf>, quick: bool) -> io::Result<Self> {
+        let launcher = std::env::current_exe()?.with_file_name("attack-launcher");
+        for file in [&launcher, probe] {
+            if !file.is_file() {
+                let text = format!("{} is missing; scripts/attack.sh builds everything", file.display());
+                return Err(io::Error::other(text));
+            }
+        }
+        Ok(Self {
+            quick,
+            plants: Plants::make(probe)?,
+            probe: probe.to_owned(),
+            cofferdam,
+            probe_bytes: std::fs::read(probe)?,
+            launcher,
+            launched: HashMap::new(),
+            slots: BTreeSet::new(),
+        })
+    }
+
+    /// Starts a launcher with what a careless server would pass on to it.
+    pub fn launch(&self, leave_out: ControlSet, spares: bool) -> io::Result<Launched> {
+        let (host, inner) = socket::pair()?;
+        let mut command = Command::new(&self.probe);
+        command.args(["--plant", &self.plants.name, &self.plants.nonce]).arg(&self.plants.host_file);
+        command.arg(&self.launcher).arg(leave_out.0.to_string());
+        command.arg(if spares { "spares" } else { "plain" });
+        // Found again where it must not be: in the command line and in the environment.
+        command.arg(format!("--token={}", self.plants.nonce)).env("SERVER_TOKEN", &self.plants.nonce);
+        let child = command.stdin(inner).stdout(HostStdio::null()).spawn()?;
+        let backend = NativeBackend::new(LauncherHandle::new(host), default_runtime_folder())?;
+        Ok(Launched { backend, child })
+    }
+
+    fn launched(&mut self, leave_out: ControlSet, spares: bool) -> io::Result<&Launched> {
+        let by_launcher = ControlSet(leave_out.0 & BY_LAUNCHER.0);
+        let key = (by_launcher.0, spares);
+        if !self.launched.contains_key(&key) {
+            let launched = self.launch(by_launcher, spares)?;
+            self.launched.insert(key, launched);
+        }
+        Ok(&self.launched[&key])
+    }
+
+    /// The usual launcher's backend, for drivers that go through the worker.
+    pub fn backend(&mut self) -> Result<&NativeBackend, BackendError> {
+        let launched = self.launched(ControlSet::EMPTY, false);
+        launched.map(|l| &l.backend).map_err(|e| BackendError::failed("starting a launcher", e))
+    }
+
+    pub fn launcher_pids(&self) -> Vec<u32> {
+        self.launched.values().map(Launched::pid).collect()
+    }
+
+    /// Makes a sandbox without the probe in it.
+    pub async fn bare(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
+        let launched = self.launched(wish.leave_out, wish.spares);
+        let launched = launched.map_err(|e| BackendError::failed("starting a launcher", e))?;
+        let cell = create(launched, wish).await?;
+        self.slots.insert(cell.slot);
+        Ok(cell)
+    }
+
+    /// Makes a sandbox with the probe in it.
+    pub async fn cell(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
+        let cell = self.bare(wish).await?;
+        self.bring_probe(&cell).await?;
+        Ok(cell)
+    }
+
+    pub async fn bring_probe(&self, cell: &Cell) -> Result<(), BackendError> {
+        let content = Box::new(Cursor::new(self.probe_bytes.clone()));
+        cell.sandbox.write_file(&guest(PROBE), 0o755, content).await.map(drop)
+    }
+
+    /// Runs one probe in a sandbox of its own, which is gone afterwards.
+    pub async fn run(&mut self, wish: &Wish, argv: &[&str]) -> Result<Output, String> {
+        let cell = self.cell(wish).await.map_err(|e| format!("create: {e}"))?;
+        let output = self.run_in(&cell, argv).await;
+        let destroyed = cell.sandbox.destroy().await;
+        destroyed.map_err(|e| format!("destroy: {e}"))?;
+        output
+    }
+
+    /// Runs one probe; `{names}` in its arguments are filled in.
+    pub async fn run_in(&self, cell: &Cell, argv: &[&str]) -> Result<Output, String> {
+        let process = self.start(cell, argv).await?;
+        probe::finish(&*process, cell).await
+    }
+
+    pub async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
+        let mut words = vec![PROBE.to_owned()];
+        for arg in argv {
+            words.push(self.plants.fill(arg, cell.first_id()).map_err(|e| format!("{arg}: {e}"))?);
+        }
+        cell.sandbox.start(process(words)).await.map_err(|e| format!("start: {e}"))
+    }
+}
+
+/// Makes a sandbox by a launcher; what is left out of it is left out of no other.
+pub async fn create(launched: &Launched, wish: &Wish) -> Result<Cell, BackendError> {
+    set_mutation(&launched.backend, (wish.leave_out, wish.fail_at));
+    let made = launched.backend.create(spec(wish)).await;
+    set_mutation(&launched.backend, (ControlSet::EMPTY, None));
+    let sandbox = made?;
+    let slot = slot_of(&*sandbox)?;
+    Ok(Cell { sandbox, slot, launcher: launched.pid() })
+}
+
+fn set_mutation(backend: &NativeBackend, mutation: (ControlSet, Option<Stage>)) {
+    *backend.mutation.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = mutation;
+}
+
+pub fn spec(wish: &Wish) -> SandboxSpec {
+    let cpus = wish.cpus.as_deref().and_then(|text| Cpus::parse("cpus", text).ok()).unwrap_or(Cpus::ONE);
+    let is_strict = wish.strict || wish.leave_out.is_empty();
+    SandboxSpec {
+        id: sandbox_id(),
+        image: wish.image.clone().map_or(Image::Host, Image::Folder),
+        limits: limits(cpus),
+        network: NetworkPolicy::None,
+        isolation: if is_strict { IsolationMode::Strict } else { IsolationMode::BestEffort },
+        oom_scope: OomScope::Sandbox,
+        writable_root: false,
+        terminal: false,
+        pausable: wish.pausable,
+        workspace_root: std::env::temp_dir(),
+    }
+}
+
+pub fn limits(cpus: Cpus) -> Limits {
+    Limits {
+        cpus,
+        memory_bytes: MEMORY_BYTES,
+        pids: PIDS,
+        disk: Disk::Memory { bytes: DISK_BYTES },
+        timeout: Duration::from_secs(120),
+        ..Limits::default()
+    }
+}
+
+fn sandbox_id() -> SandboxId {
+    let mut random = [0; 10];
+    // Names need not be secret here, only different.
+    let _ = cofferdam_linux::sys::random(&mut random);
+    SandboxId::from_random(random)
+}
+
+/// A process with pipes and nothing but `PATH` in its environment, in `/workspace`.
+pub fn process(argv: Vec<String>) -> ProcessSpec {
+    ProcessSpec {
+        argv,
+        env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
+        cwd: guest("/workspace"),
+        make_cwd: false,
+        stdio: Stdio::Pipes { stdin: false },
+    }
+}
+
+/// A path that the suite itself has written down.
+pub fn guest(path: &str) -> GuestPath {
+    GuestPath::parse("path", path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The trait has no word for it, and only this suite needs it: it stands in the sandbox's description.
+fn slot_of(sandbox: &dyn Sandbox) -> Result<u32, BackendError> {
+    let text = format!("{sandbox:?}");
+    let digits = text.split("slot: ").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit));
+    let number = digits.and_then(|digits| digits.collect::<String>().parse().ok());
+    number.ok_or_else(|| BackendError::failed(format!("no slot in {text}"), io::ErrorKind::InvalidData.into()))
+}

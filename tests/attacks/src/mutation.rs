@@ -1,0 +1,143 @@
+//! Leaving out each control in turn: something must notice, and the report must say so.
+
+use crate::catalogue::{Catalogue, Kill};
+use crate::host::posture::{self, Posture};
+use crate::lab::{Lab, Wish, process};
+use crate::row::{Row, Seen};
+use cofferdam_backend::BackendError;
+use cofferdam_core::{Control, ControlState};
+use cofferdam_linux::ControlSet;
+use serde::Serialize;
+
+/// What came of leaving out one control.
+#[derive(Debug, Clone, Serialize)]
+pub struct Mutant {
+    pub control: Control,
+    /// Others that have to go with it, because they imply it.
+    pub with: Vec<Control>,
+    /// What went red when it, and `with`, were left out and nothing else.
+    pub killed_by: Vec<String>,
+    /// What went red only behind further walls that were left out both times.
+    pub killed_behind: Vec<String>,
+    /// Whether its row went from enforced to absent.
+    pub row: Result<(), String>,
+    /// Whether strict mode refused; `None` for a control that is not mandatory.
+    pub strict: Option<Result<String, String>>,
+    pub reason: Option<String>,
+}
+
+impl Mutant {
+    pub fn is_killed(&self) -> bool {
+        !self.killed_by.is_empty() || !self.killed_behind.is_empty()
+    }
+
+    pub fn passed(&self) -> bool {
+        let has_strict = self.strict.as_ref().is_none_or(Result::is_ok);
+        match &self.reason {
+            Some(_) if !self.is_killed() => has_strict,
+            _ => self.is_killed() && self.row.is_ok() && has_strict,
+        }
+    }
+}
+
+pub async fn run(lab: &mut Lab, catalogue: &Catalogue, rows: &[Row]) -> Vec<Mutant> {
+    let mut mutants = Vec::new();
+    for control in Control::ALL {
+        let kill = &catalogue.control[&control.name()];
+        mutants.push(match control {
+            Control::MountNamespace => inseparable(lab, kill).await,
+            _ => mutant(lab, control, kill, rows).await,
+        });
+    }
+    mutants
+}
+
+async fn mutant(lab: &mut Lab, control: Control, kill: &Kill, rows: &[Row]) -> Mutant {
+    let with: Vec<Control> = kill.with.iter().map(|name| name.0).collect();
+    let all = [&[control][..], &with].concat();
+    let (mut killed_by, killed_behind) = kills(rows, control, &with);
+    let wanted = posture::take(lab, &Wish::without(&with)).await;
+    let seen = posture::take(lab, &Wish::without(&all)).await;
+    if let Some(line) = changed(&wanted, &seen) {
+        killed_by.push(format!("priv-02-golden ({line})"));
+    }
+    let row = match &kill.reason {
+        Some(reason) if kill.probes.is_empty() && kill.drivers.is_empty() => Err(reason.clone()),
+        _ => row_flips(lab, control, &all, &with).await,
+    };
+    let strict = if control.mandatory() { Some(refused(lab, control, &all).await) } else { None };
+    Mutant { control, with, killed_by, killed_behind, row, strict, reason: kill.reason.clone() }
+}
+
+fn changed(wanted: &Result<Posture, String>, seen: &Result<Posture, String>) -> Option<String> {
+    posture::changed(wanted.as_ref().ok()?, seen.as_ref().ok()?)
+}
+
+/// The rows whose control worked: with this one alone, and behind others.
+fn kills(rows: &[Row], control: Control, with: &[Control]) -> (Vec<String>, Vec<String>) {
+    let broke = rows.iter().filter(|row| matches!(row.control, Seen::Broke(_)) && matches!(row.wall, Seen::Held(_)));
+    let about = broke.filter(|row| {
+        row.left_out.contains(&control) && row.left_out.iter().all(|c| *c == control || with.contains(c))
+    });
+    let (alone, behind): (Vec<&Row>, Vec<&Row>) = about.partition(|row| row.behind.is_empty());
+    let names = |rows: Vec<&Row>| rows.iter().map(|row| row.what.clone()).collect();
+    (names(alone), names(behind))
+}
+
+async fn report(lab: &mut Lab, leave_out: &[Control], control: Control) -> Result<ControlState, String> {
+    let cell = lab.bare(&Wish::without(leave_out)).await.map_err(|e| e.to_string())?;
+    let ran = cell.sandbox.start(process(vec!["/bin/true".to_owned()])).await.map_err(|e| e.to_string())?;
+    ran.wait().await.map_err(|e| e.to_string())?;
+    let report = cell.sandbox.isolation().await.map_err(|e| e.to_string())?;
+    cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+    Ok(report.state(control))
+}
+
+async fn row_flips(lab: &mut Lab, control: Control, all: &[Control], with: &[Control]) -> Result<(), String> {
+    let before = report(lab, with, control).await?;
+    let after = report(lab, all, control).await?;
+    match (before, after) {
+        (ControlState::Enforced, ControlState::Absent) => Ok(()),
+        _ => Err(format!("{before:?} before, {after:?} without it")),
+    }
+}
+
+/// A strict sandbox without a mandatory control is not made, or starts nothing, and says which.
+async fn refused(lab: &mut Lab, control: Control, leave_out: &[Control]) -> Result<String, String> {
+    let wish = Wish { leave_out: ControlSet::of(leave_out), strict: true, ..Wish::default() };
+    let error = match lab.bare(&wish).await {
+        Err(error) => error,
+        Ok(cell) => {
+            let started = cell.sandbox.start(process(vec!["/bin/true".to_owned()])).await;
+            cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+            match started {
+                Err(error) => error,
+                Ok(_) => return Err("strict mode ran a process".to_owned()),
+            }
+        }
+    };
+    let text = error.to_string();
+    match error {
+        BackendError::Refused { .. } if text.contains(&control.name()) => Ok(text),
+        BackendError::Refused { .. } | BackendError::Failed { .. } => Ok(format!("fails closed: {text}")),
+        _ => Err(text),
+    }
+}
+
+/// The mount namespace: without it no sandbox can be made at all.
+async fn inseparable(lab: &mut Lab, kill: &Kill) -> Mutant {
+    let made = lab.bare(&Wish::without(&[Control::MountNamespace])).await;
+    let strict = match made {
+        Err(error) => Ok(format!("no sandbox can be made: {error}")),
+        Ok(_) => Err("a sandbox was made".to_owned()),
+    };
+    Mutant {
+        control: Control::MountNamespace,
+        with: Vec::new(),
+        killed_by: Vec::new(),
+        killed_behind: Vec::new(),
+        row: Err("inseparable".to_owned()),
+        strict: Some(strict),
+        reason: kill.reason.clone(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What was seen of one attack.
+
+use cofferdam_core::Control;
+use serde::Serialize;
+use std::time::Duration;
+
+/// One look at one attack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "seen", content = "detail", rename_all = "snake_case")]
+pub enum Seen {
+    /// The attack was stopped.
+    Held(String),
+    /// The attack worked.
+    Broke(String),
+    /// It could not be tried; proves nothing.
+    Error(String),
+    /// There is no such look, and why.
+    Without(String),
+}
+
+impl Seen {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Held(_) => "held",
+            Self::Broke(_) => "broke",
+            Self::Error(_) => "error",
+            Self::Without(_) => "-",
+        }
+    }
+
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Held(text) | Self::Broke(text) | Self::Error(text) | Self::Without(text) => text,
+        }
+    }
+}
+
+/// One attack, against every wall and again without some.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    pub case: String,
+    pub what: String,
+    pub left_out: Vec<Control>,
+    /// Left out both times.
+    pub behind: Vec<Control>,
+    pub wall: Seen,
+    pub control: Seen,
+    pub took_ms: u64,
+}
+
+impl Row {
+    pub fn new(case: &str, what: impl Into<String>, wall: Seen, control: Seen) -> Self {
+        Self {
+            case: case.to_owned(),
+            what: what.into(),
+            left_out: Vec::new(),
+            behind: Vec::new(),
+            wall,
+            control,
+            took_ms: 0,
+        }
+    }
+
+    pub fn leaving_out(mut self, controls: &[Control]) -> Self {
+        self.left_out = controls.to_vec();
+        self
+    }
+
+    pub fn took(mut self, duration: Duration) -> Self {
+        self.took_ms = duration.as_millis() as u64;
+        self
+    }
+
+    /// The wall holds, and it is the wall that holds.
+    pub fn passed(&self) -> bool {
+        matches!(self.wall, Seen::Held(_)) && matches!(self.control, Seen::Broke(_) | Seen::Without(_))
+    }
+
+    pub fn is_error(&self) -> bool {
+        [&self.wall, &self.control].into_iter().any(|seen| matches!(seen, Seen::Error(_)))
+    }
+}
+
+/// A check that gives its evidence or says what is wrong, as a look at a wall.
+pub fn judge(checked: Result<String, String>) -> Seen {
+    match checked {
+        Ok(evidence) => Seen::Held(evidence),
+        Err(wrong) => Seen::Broke(wrong),
+    }
+}

@@ -1,0 +1,85 @@
+//! The catalogue's runs: a probe against every wall, and again without the ones that stop it.
+
+use crate::catalogue::{ControlName, Expect, ImageKind, Run};
+use crate::lab::{Cell, Lab, Wish};
+use crate::probe::Output;
+use crate::row::{Row, Seen};
+use cofferdam_core::Control;
+use cofferdam_linux::ControlSet;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
+
+pub async fn run(lab: &mut Lab, case: &str, run: &Run) -> Row {
+    let began = Instant::now();
+    let (steps, behind) = (names(&run.steps), names(&run.behind));
+    let wall = with_everything(lab, run, &behind).await;
+    let control = match &run.no_control {
+        Some(reason) => Seen::Without(reason.clone()),
+        None => without(lab, run, &steps, &behind).await,
+    };
+    let mut row = Row::new(case, title(run), wall, control).leaving_out(&steps).took(began.elapsed());
+    row.behind = behind;
+    row
+}
+
+fn names(controls: &[ControlName]) -> Vec<Control> {
+    controls.iter().map(|name| name.0).collect()
+}
+
+/// The probe's name, with its first argument where that tells one run from another.
+fn title(run: &Run) -> String {
+    match run.args.first() {
+        Some(first) if !first.starts_with('{') && run.probe == "escape-02-same" => {
+            format!("{} {first}", run.probe)
+        }
+        _ => run.probe.clone(),
+    }
+}
+
+async fn with_everything(lab: &mut Lab, run: &Run, behind: &[Control]) -> Seen {
+    let output = match attempt(lab, run, behind).await {
+        Ok(output) => output,
+        Err(error) => return Seen::Error(error),
+    };
+    if output.contains(&lab.plants.nonce) {
+        return Seen::Broke("the nonce came out".to_owned());
+    }
+    let was_killed = run.expect == Expect::Oom && output.oom_kills > 0 && !output.broke();
+    if output.held() || was_killed {
+        return Seen::Held(output.summary());
+    }
+    if output.broke() { Seen::Broke(output.summary()) } else { Seen::Error(output.summary()) }
+}
+
+async fn without(lab: &mut Lab, run: &Run, steps: &[Control], behind: &[Control]) -> Seen {
+    match attempt(lab, run, &[steps, behind].concat()).await {
+        Ok(output) if output.broke() => Seen::Broke(output.summary()),
+        Ok(output) if output.held() => Seen::Held(output.summary()),
+        Ok(output) => Seen::Error(output.summary()),
+        Err(error) => Seen::Error(error),
+    }
+}
+
+async fn attempt(lab: &mut Lab, run: &Run, leave_out: &[Control]) -> Result<Output, String> {
+    let image = (run.image == ImageKind::Planted).then(|| lab.plants.image.clone());
+    let leave_out = ControlSet::of(leave_out);
+    let wish = Wish { leave_out, image, cpus: run.cpus.clone(), ..Wish::default() };
+    let cell = lab.cell(&wish).await.map_err(|e| format!("create: {e}"))?;
+    if run.image == ImageKind::Planted {
+        set_owner(lab, &cell).map_err(|e| format!("making a setuid file: {e}"))?;
+    }
+    let mut argv = vec![run.probe.as_str()];
+    argv.extend(run.args.iter().map(String::as_str));
+    let output = lab.run_in(&cell, &argv).await;
+    let destroyed = cell.sandbox.destroy().await;
+    destroyed.map_err(|e| format!("destroy: {e}"))?;
+    output
+}
+
+/// Makes the image's trap setuid to an id that this sandbox's map knows.
+fn set_owner(lab: &Lab, cell: &Cell) -> std::io::Result<()> {
+    let file = lab.plants.image.join("suid");
+    let owner = cell.first_id() + 2000;
+    std::os::unix::fs::chown(&file, Some(owner), Some(owner))?;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o6755))
+}
