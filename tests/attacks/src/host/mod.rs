@@ -62,7 +62,9 @@ pub type Looks = (Seen, Seen);
 pub async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
     let began = Instant::now();
     let (row, left_out) = match driver {
-        "outlive-06-kill-launcher" => (outlive::kill_launcher(lab).await, vec![cofferdam_core::Control::DiesWithHost]),
+        "outlive-06-kill-launcher" => {
+            (outlive::kill_launcher(lab).await, vec![cofferdam_core::Control::DiesWithHost])
+        }
         "exhaust-05-swap" => (exhaust::swap(lab).await, vec![cofferdam_core::Control::SwapOff]),
         "exhaust-06-inotify" => (exhaust::inotify(lab).await, vec![cofferdam_core::Control::OwnHostUids]),
         "leak-01-init" => (leak::init(lab).await, vec![cofferdam_core::Control::CleanEnvironment]),
