@@ -18,7 +18,7 @@ part_setup() {
 }
 
 part_scripts() {
-    shellcheck -x -P SCRIPTDIR .ci/run scripts/*.sh scripts/vm/*.sh \
+    shellcheck -x -P SCRIPTDIR .ci/run scripts/*.sh scripts/vm/*.sh scripts/vm/modes/*.sh \
         scripts/vm/guest/{stage1,stage2,run-job,in-mode,run-modes}
 }
 
@@ -44,6 +44,7 @@ part_attack() {
 }
 
 part_vm() {
+    scripts/vm/bundle.sh
     scripts/test-vm.sh
 }
 

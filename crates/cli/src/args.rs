@@ -23,6 +23,18 @@ Examples:
   echo hello | cofferdam run -i -- tr a-z A-Z
   cofferdam run -t -- bash";
 
+const DOCTOR_EXAMPLES: &str = "\
+Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
+
+Examples:
+  cofferdam doctor
+  cofferdam doctor --json";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  cofferdam completions bash > /etc/bash_completion.d/cofferdam
+  source <(cofferdam completions zsh)";
+
 const RUN_USAGE: &str = "\
 cofferdam run [OPTIONS] -c CODE [ARGS]...
        cofferdam run [OPTIONS] FILE [ARGS]...
@@ -42,8 +54,10 @@ pub(crate) enum Command {
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(Box<RunArgs>),
     /// Show what this machine can enforce, and how to get what is missing
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Print the completions for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
 }
 
@@ -63,7 +77,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
 
-    /// Language of the code or file: python, node, bash, sh, ruby, perl, go, java, deno, php
+    /// Language: python, node, bash, sh, ruby, perl, go, java, deno or php
     #[arg(short, long, value_name = "L")]
     pub(crate) lang: Option<String>,
 
@@ -103,7 +117,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FILE[:PLACE]")]
     pub(crate) file: Vec<String>,
 
-    /// Keeps what the job leaves in $CYNODE_ARTIFACTS_DIR; replaces files of the same name
+    /// Keeps what the job leaves in $CYNODE_ARTIFACTS_DIR
     #[arg(short = 'o', long, value_name = "DIR")]
     pub(crate) artifacts_out: Option<PathBuf>,
 
@@ -111,7 +125,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
-    /// Uses a folder as the root filesystem instead of this machine's own programs
+    /// A folder to use as the root filesystem
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
 
@@ -123,7 +137,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace_root: Option<PathBuf>,
 
-    /// Whether to run where a mandatory control is missing: strict or best-effort [default: strict]
+    /// strict, or best-effort to run with controls missing [default: strict]
     #[arg(long, value_name = "MODE")]
     pub(crate) isolation: Option<String>,
 

@@ -56,9 +56,10 @@ pub(crate) unsafe fn fork_into(flags: u64, cgroup: Option<RawFd>) -> Result<Fork
     // this stack, so both returns are sound.
     match unsafe { libc::syscall(libc::SYS_clone3, &args, size_of::<CloneArgs>()) } {
         0 => Ok(Forked::Child),
-        // SAFETY: the kernel has just put a new descriptor there.
         pid if pid > 0 => {
-            Ok(Forked::Parent { pid: pid as i32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+            // SAFETY: the kernel has just put a new descriptor there.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Forked::Parent { pid: pid as i32, pidfd })
         }
         _ => Err(Errno::last()),
     }

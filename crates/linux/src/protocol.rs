@@ -50,7 +50,7 @@ pub enum Request<'m> {
         request: u32,
         path: &'m CStr,
     },
-    /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntries`.
+    /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntry`.
     List {
         request: u32,
         limit: u32,

@@ -79,8 +79,11 @@ pub async fn back_to(
 
 /// Processes whose owner is an id of one of the slots.
 pub fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let is_ours = |uid: u32| slots.iter().any(|slot| (0..IDS_PER_SLOT).contains(&uid.wrapping_sub(first_id(*slot))));
-    all_processes().filter(|pid| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| is_ours(m.uid()))).collect()
+    let is_ours =
+        |uid: u32| slots.iter().any(|slot| (0..IDS_PER_SLOT).contains(&uid.wrapping_sub(first_id(*slot))));
+    all_processes()
+        .filter(|pid| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| is_ours(m.uid())))
+        .collect()
 }
 
 pub fn all_processes() -> impl Iterator<Item = u32> {

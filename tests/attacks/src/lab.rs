@@ -5,9 +5,7 @@ use crate::probe::{self, Output};
 use cofferdam_backend::{
     Backend, BackendError, Image, OomScope, Process, ProcessSpec, Sandbox, SandboxSpec, Stdio,
 };
-use cofferdam_core::{
-    Control, Cpus, Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId,
-};
+use cofferdam_core::{Control, Cpus, Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
 use cofferdam_linux::launcher::default_runtime_folder;
 use cofferdam_linux::{ControlSet, Stage, slots, socket};
 use cofferdam_native::{LauncherHandle, NativeBackend};
@@ -258,5 +256,6 @@ fn slot_of(sandbox: &dyn Sandbox) -> Result<u32, BackendError> {
     let text = format!("{sandbox:?}");
     let digits = text.split("slot: ").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit));
     let number = digits.and_then(|digits| digits.collect::<String>().parse().ok());
-    number.ok_or_else(|| BackendError::failed(format!("no slot in {text}"), io::ErrorKind::InvalidData.into()))
+    number
+        .ok_or_else(|| BackendError::failed(format!("no slot in {text}"), io::ErrorKind::InvalidData.into()))
 }

@@ -75,7 +75,8 @@ fn changed(wanted: &Result<Posture, String>, seen: &Result<Posture, String>) -> 
 
 /// The rows whose control worked: with this one alone, and behind others.
 fn kills(rows: &[Row], control: Control, with: &[Control]) -> (Vec<String>, Vec<String>) {
-    let broke = rows.iter().filter(|row| matches!(row.control, Seen::Broke(_)) && matches!(row.wall, Seen::Held(_)));
+    let broke =
+        rows.iter().filter(|row| matches!(row.control, Seen::Broke(_)) && matches!(row.wall, Seen::Held(_)));
     let about = broke.filter(|row| {
         row.left_out.contains(&control) && row.left_out.iter().all(|c| *c == control || with.contains(c))
     });

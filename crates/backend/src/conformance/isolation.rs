@@ -6,7 +6,7 @@ use cofferdam_core::{Control, ControlState, IsolationMode};
 
 pub async fn the_report_is_complete(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
-    let report = sandbox.isolation().await.unwrap();
+    let report = sandbox.isolation().await.expect("a report");
     assert_eq!(report.backend, backend.name());
     for control in Control::ALL {
         let rows: Vec<_> = report.controls.iter().filter(|row| row.control == control).collect();
@@ -18,7 +18,7 @@ pub async fn the_report_is_complete(backend: &dyn Backend) {
 
 pub async fn mandatory_controls_are_enforced(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
-    let report = sandbox.isolation().await.unwrap();
+    let report = sandbox.isolation().await.expect("a report");
     assert_eq!(report.mode, IsolationMode::Strict);
     for row in report.controls.iter().filter(|row| row.control.mandatory()) {
         assert_eq!(row.state, ControlState::Enforced, "{row:?}");
@@ -29,7 +29,7 @@ pub async fn mandatory_controls_are_enforced(backend: &dyn Backend) {
 pub async fn best_effort_is_reported_as_such(backend: &dyn Backend) {
     let isolation = IsolationMode::BestEffort;
     let sandbox = create(backend, SandboxSpec { isolation, ..sandbox_spec() }).await;
-    assert_eq!(sandbox.isolation().await.unwrap().mode, isolation);
+    assert_eq!(sandbox.isolation().await.expect("a report").mode, isolation);
     assert_still_runs(&*sandbox).await;
 }
 
@@ -121,7 +121,10 @@ async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
 pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     for _ in 0..2 {
         let Some(sandbox) = writable_sandbox(backend).await else { return };
-        assert_ne!(sandbox.isolation().await.unwrap().state(Control::ReadOnlyRoot), ControlState::Enforced);
+        assert_ne!(
+            sandbox.isolation().await.expect("a report").state(Control::ReadOnlyRoot),
+            ControlState::Enforced
+        );
         sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
         for file in ["/usr/marker", "/marker"] {
             write(&*sandbox, file, 0o644, b"host\n").await.expect(file);
@@ -218,6 +221,6 @@ pub async fn cgroups_show_no_host_paths(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     let cgroups = sh_ok(&*sandbox, "cat /proc/self/cgroup").await;
     let hidden = !cgroups.is_empty() && cgroups.lines().all(|line| line.ends_with(":/"));
-    let state = sandbox.isolation().await.unwrap().state(Control::CgroupNamespace);
+    let state = sandbox.isolation().await.expect("a report").state(Control::CgroupNamespace);
     assert!(hidden || state != ControlState::Enforced, "{cgroups}");
 }

@@ -5,6 +5,7 @@ use crate::groups::Groups;
 use crate::image::Images;
 use crate::launcher::{CreatedReceiver, Launcher, LauncherHandle};
 use crate::report;
+use crate::runtime;
 use crate::sandbox::{NativeSandbox, check_start};
 use cofferdam_backend::{
     Backend, BackendError, Capabilities, Process, ProcessSpec, Result, Sandbox, SandboxSpec, async_trait,
@@ -35,12 +36,13 @@ pub struct NativeBackend {
     network: Mutex<Option<OwnedFd>>,
     /// What the attack suite leaves out of the next sandboxes, and where it makes them fail.
     #[cfg(feature = "leave-out")]
-    pub mutation: std::sync::Mutex<(ControlSet, Option<Stage>)>,
+    pub mutation: Mutex<(ControlSet, Option<Stage>)>,
 }
 
 impl NativeBackend {
     /// Connects to a launcher; needs a tokio runtime.
     pub fn new(launcher: LauncherHandle, runtime_folder: PathBuf) -> std::io::Result<Self> {
+        runtime::prepare(&runtime_folder)?;
         let slots = Slots::open(&runtime_folder.join("slots"))?;
         Ok(Self {
             launcher: launcher.connect()?,
@@ -49,7 +51,7 @@ impl NativeBackend {
             slots: Mutex::new(slots),
             network: Mutex::new(None),
             #[cfg(feature = "leave-out")]
-            mutation: std::sync::Mutex::default(),
+            mutation: Mutex::default(),
         })
     }
 
@@ -74,6 +76,7 @@ impl NativeBackend {
             let (folders, init) = groups.cgroups.folders();
             // A launcher that is gone says so at the next request.
             let _ = self.launcher.set_groups(&folders, init);
+            groups.sweep(&lock(&self.slots));
             Arc::new(groups)
         };
         Arc::clone(self.groups.get_or_init(open))
@@ -81,7 +84,7 @@ impl NativeBackend {
 
     #[cfg(feature = "leave-out")]
     fn mutation(&self) -> (ControlSet, Option<Stage>) {
-        *self.mutation.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.mutation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(not(feature = "leave-out"))]
@@ -203,8 +206,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Pending {
     async fn finish(self) -> Result<NativeSandbox> {
-        let Self { sandbox, mut created, ready } = self;
-        let layout = &sandbox.groups.layout;
+        let Self { mut sandbox, mut created, ready } = self;
+        let layout = sandbox.groups.layout.clone();
+        let layout = &layout;
         let answer = tokio::select! {
             biased;
             ready = ready => ready.ok(),
@@ -214,7 +218,10 @@ impl Pending {
             },
         };
         match answer {
-            Some(Ok(_)) => Ok(sandbox),
+            Some(Ok(_)) => {
+                sandbox.is_made = true;
+                Ok(sandbox)
+            }
             Some(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, layout)),
             // Init's socket closed without a word: the launcher knows why, or nobody does.
             None => match created.await {

@@ -17,12 +17,15 @@ use tokio::sync::oneshot;
 /// What init answers to a request: an error number, and a descriptor if there was none.
 type Answer = (i32, Option<OwnedFd>);
 
+/// How the set-up went: what it proved, or what failed.
+pub(crate) type Ready = std::result::Result<ControlSet, (Stage, i32, ControlSet)>;
+
 /// How a start went: the host's ends of its stdio, or what failed.
 type Started = std::result::Result<socket::Fds, (Stage, i32, ControlSet)>;
 
 #[derive(Default)]
 pub(crate) struct Waiting {
-    ready: Option<oneshot::Sender<std::result::Result<ControlSet, (Stage, i32, ControlSet)>>>,
+    ready: Option<oneshot::Sender<Ready>>,
     starts: HashMap<u32, oneshot::Sender<Started>>,
     answers: HashMap<u32, oneshot::Sender<Answer>>,
     pub(crate) processes: HashMap<u32, Arc<ProcessState>>,
@@ -41,7 +44,7 @@ pub(crate) struct Connection {
     workspace: OnceLock<OwnedFd>,
 }
 
-pub(crate) type ReadyReceiver = oneshot::Receiver<std::result::Result<ControlSet, (Stage, i32, ControlSet)>>;
+pub(crate) type ReadyReceiver = oneshot::Receiver<Ready>;
 
 impl Connection {
     /// Wraps the socket and starts to listen to it.

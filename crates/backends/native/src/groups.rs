@@ -1,6 +1,7 @@
 //! The machine's cgroups, as this backend uses them.
 
 use cofferdam_linux::cgroup::{self, Cgroups, Layout};
+use cofferdam_linux::slots::Slots;
 
 /// Where groups are made, and where their files are read.
 #[derive(Debug)]
@@ -10,6 +11,16 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
+    /// Removes groups that a killed launcher left: those of ranges that nobody holds.
+    pub(crate) fn sweep(&self, slots: &Slots) {
+        for name in self.layout.groups() {
+            let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
+            if number.is_some_and(|number| slots.is_free(number)) {
+                let _ = self.cgroups.remove(&name);
+            }
+        }
+    }
+
     pub(crate) fn open() -> Self {
         let layout = cgroup::detect();
         let cgroups = Cgroups::open(&layout);

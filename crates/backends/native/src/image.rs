@@ -50,6 +50,16 @@ impl Images {
         Ok(number)
     }
 
+    /// A layer cannot lie within another.
+    fn check_apart(&self, folder: &Path) -> Result<()> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !real(&self.runtime_folder).starts_with(real(folder)) {
+            return Ok(());
+        }
+        let fix = "it holds Cofferdam's own files; leave --rootfs out to use this machine's programs";
+        Err(InvalidValue::new("rootfs", folder.display().to_string(), fix).into())
+    }
+
     /// The folders that an image is made of, by the launcher's names for them.
     fn layers(&self, image: &Image) -> Result<Vec<(String, PathBuf)>> {
         let making = |e| BackendError::failed("making the base layer", e);
@@ -58,6 +68,7 @@ impl Images {
         match image {
             Image::Folder(folder) => {
                 check_folder(folder)?;
+                self.check_apart(folder)?;
                 let folder = std::path::absolute(folder)
                     .map_err(|e| BackendError::failed("resolving the rootfs", e))?;
                 layers.push(("image".to_owned(), folder));

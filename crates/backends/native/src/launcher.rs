@@ -88,10 +88,20 @@ impl Launcher {
         self.start_reading();
         let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
         let sent = request.encode(&mut buffer).and_then(|message| self.inner.socket.send(message, fds));
-        sent.map_err(|errno| match lock(&self.inner.gone).clone() {
+        sent.map_err(|errno| match lock(&self.inner.gone).clone().or_else(|| self.last_words()) {
             Some(cause) => BackendError::Gone { cause },
             None => BackendError::failed("asking the launcher", errno.into()),
         })
+    }
+
+    /// What a launcher that has just ended said before.
+    fn last_words(&self) -> Option<String> {
+        let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+        let (n, _) = self.inner.socket.receive_now(&mut buffer).ok()?;
+        match LauncherEvent::decode(&buffer[..n]).ok()? {
+            LauncherEvent::Unusable { stage, errno } => Some(report::step_failed(stage, errno)),
+            _ => None,
+        }
     }
 
     pub(crate) fn add_image(&self, image: u32, layers: &[(String, OwnedFd)]) -> Result<()> {

@@ -12,6 +12,7 @@ mod launcher;
 mod ports;
 mod process;
 mod report;
+mod runtime;
 mod sandbox;
 mod streams;
 

@@ -152,7 +152,7 @@ fn evidence(control: Control) -> &'static str {
         Control::ReadOnlyRoot => "mounted read-only",
         Control::PrivateRoot => "an overlay of its own",
         Control::MountFlags => "nosuid and nodev on every mount but /dev",
-        Control::ProcMasked => "what tells about the host is covered",
+        Control::ProcMasked => "addresses, keys, hardware and settings of the host are covered",
         Control::ProcReadOnly => "mounted read-only",
         Control::ProcHidden => "other users' processes do not show",
         Control::MinimalDev => "only null, zero, full, random, urandom and tty",

@@ -33,6 +33,8 @@ pub(crate) struct NativeSandbox {
     pub(crate) proven: ControlSet,
     is_destroyed: tokio::sync::Mutex<bool>,
     is_paused: AtomicBool,
+    /// Whether the launcher looks after it, and so removes its group.
+    pub(crate) is_made: bool,
 }
 
 /// Refuses what this sandbox cannot start, before init hears of it.
@@ -61,6 +63,9 @@ impl Drop for NativeSandbox {
         if !*self.is_destroyed.get_mut() {
             self.launcher.destroy_quietly(self.number);
         }
+        if !self.is_made {
+            let _ = self.groups.cgroups.remove(&self.group());
+        }
     }
 }
 
@@ -87,6 +92,7 @@ impl NativeSandbox {
             proven: ControlSet::EMPTY,
             is_destroyed: tokio::sync::Mutex::new(false),
             is_paused: AtomicBool::new(false),
+            is_made: false,
         }
     }
 

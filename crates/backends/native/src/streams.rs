@@ -69,6 +69,11 @@ impl Packets {
         socket::send(self.0.as_raw_fd(), message, fds)
     }
 
+    /// Takes a message that is there already.
+    pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> sys::Result<(usize, Fds)> {
+        socket::receive(self.0.as_raw_fd(), buffer)
+    }
+
     /// Waits for one message; a length of 0 is the other side's end.
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Fds)> {
         let mut receive = || Ok(socket::receive(self.0.as_raw_fd(), buffer)?);

@@ -47,6 +47,18 @@ impl Layout {
         Some(mount.join(BASE).join(group))
     }
 
+    /// The names of the groups that exist, whoever made them.
+    pub fn groups(&self) -> Vec<String> {
+        let folder = match self {
+            Self::V1 { .. } => self.v1_folder("memory", ""),
+            Self::V2 { base } => Some(base.clone()),
+            Self::None { .. } => None,
+        };
+        let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let is_group = |name: &String| name.strip_prefix('s').is_some_and(|rest| rest.parse::<u32>().is_ok());
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_group).collect()
+    }
+
     /// Reads what a group has used so far.
     pub fn usage(&self, group: &str) -> Usage {
         match self {

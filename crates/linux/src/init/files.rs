@@ -4,6 +4,7 @@
 use super::InitPlan;
 use crate::protocol::{LISTED_ENTRY_BYTES, ListedEntry};
 use crate::sys::{self, Errno, Result};
+use cofferdam_core::Control;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -99,6 +100,9 @@ pub(super) fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
     let result = act();
     sys::setfsuid(plan.init_id);
     sys::setfsgid(plan.init_id);
+    if !plan.leaves_out(Control::DiesWithHost) {
+        let _ = super::lockdown::die_with_parent();
+    }
     result
 }
 

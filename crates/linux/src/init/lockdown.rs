@@ -49,7 +49,6 @@ pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult {
         Err(errno) => Err(errno),
     };
     plan.at(Stage::Sync, synced)?;
-    sys::close(plan.sync);
     if !plan.leaves_out(Control::Groups) {
         match sys::clear_groups() {
             // Without a privileged launcher the groups cannot change; the probe says whether there are any.
@@ -61,12 +60,17 @@ pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult {
     plan.at(Stage::Identity, sys::setuid_all(plan.init_id))?;
     // A change of ids clears it, so it comes after.
     if !plan.leaves_out(Control::DiesWithHost) {
-        plan.at(Stage::DeathSignal, sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0))?;
+        plan.at(Stage::DeathSignal, die_with_parent())?;
     }
     // The change of ids hid this process from itself; nobody else is in the sandbox yet, and `late` hides it again.
     plan.at(Stage::Identity, sys::prctl(libc::PR_SET_DUMPABLE, 1, 0))?;
     sys::umask(0);
     Ok(())
+}
+
+/// Every change of this process's ids, also of those for files, takes it away again.
+pub(super) fn die_with_parent() -> sys::Result<()> {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0).map(drop)
 }
 
 /// Settings that are made through the launcher's /proc, as the sandbox's own will be read-only.

@@ -48,7 +48,7 @@ pub(crate) struct Overlay {
 #[derive(Debug)]
 pub(crate) struct InitPlan<'l> {
     pub(crate) control: RawFd,
-    /// Readable when the launcher has mapped the ids; at its end when the launcher is gone.
+    /// Readable when the launcher has mapped the ids, and at its end when the launcher is gone, however it went.
     pub(crate) sync: RawFd,
     /// Whether the network namespace was made ahead, with its loopback up.
     pub(crate) has_network: bool,

@@ -29,6 +29,7 @@ const MASKED_FOLDERS: &[&CStr] = &[
 const MASKED_FILES: &[&CStr] = &[
     c"/new/proc/cmdline",
     c"/new/proc/config.gz",
+    c"/new/proc/diskstats",
     c"/new/proc/interrupts",
     c"/new/proc/iomem",
     c"/new/proc/ioports",
@@ -37,6 +38,7 @@ const MASKED_FILES: &[&CStr] = &[
     c"/new/proc/keys",
     c"/new/proc/locks",
     c"/new/proc/modules",
+    c"/new/proc/partitions",
     c"/new/proc/sched_debug",
 ];
 

@@ -158,17 +158,17 @@ fn point_to<'m>(
     let (argc, envc) = (argc as usize, envc as usize);
     let mut program = None;
     let mut search = None;
-    for i in 0..argc {
+    for pointer in &mut pointers[..argc] {
         let text = strings.next_text()?;
         program = program.or(Some(text));
-        pointers[i] = text.as_ptr();
+        *pointer = text.as_ptr();
     }
     pointers[argc] = std::ptr::null();
-    for i in 0..envc {
+    for pointer in &mut pointers[argc + 1..][..envc] {
         let text = strings.next_text()?;
         let value = text.to_bytes_with_nul().strip_prefix(b"PATH=");
         search = search.or(value.and_then(|value| CStr::from_bytes_with_nul(value).ok()));
-        pointers[argc + 1 + i] = text.as_ptr();
+        *pointer = text.as_ptr();
     }
     pointers[argc + 1 + envc] = std::ptr::null();
     strings.end()?;

@@ -86,9 +86,14 @@ pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit) -> ! {
     let mut server = Server { plan, kit, group: Group::default(), children: [None; MAX_PROCESSES] };
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     loop {
-        let mut fds = [watch(plan.control), watch(kit.signals), watch(server.group.oom())];
+        let launcher = if plan.leaves_out(Control::DiesWithHost) { -1 } else { plan.sync };
+        let mut fds = [watch(plan.control), watch(kit.signals), watch(server.group.oom()), watch(launcher)];
         if sys::poll(&mut fds, -1).is_err() {
             continue;
+        }
+        if fds[3].revents != 0 {
+            // The launcher is gone, and with it whoever would clean up after this sandbox.
+            sys::exit(0);
         }
         if fds[2].revents & libc::POLLIN != 0 {
             let _ = sys::read(server.group.oom(), &mut [0; 8]);

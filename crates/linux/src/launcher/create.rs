@@ -38,8 +38,16 @@ impl Launcher {
         let network = if request.has_network { Some(next(2)?) } else { self.spare_network.take() };
         let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
-        let (pid, pidfd) = self.clone_init(&request, network, proven, &control)?;
-        let live = Live { pid, pidfd, slot: request.slot, _lock: lock, is_dead: false, is_unwanted: false };
+        let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control)?;
+        let live = Live {
+            pid,
+            pidfd,
+            slot: request.slot,
+            _lock: lock,
+            _alive: alive,
+            is_dead: false,
+            is_unwanted: false,
+        };
         self.live.insert(request.sandbox, live);
         Ok(())
     }
@@ -50,7 +58,7 @@ impl Launcher {
         network: Option<OwnedFd>,
         proven: ControlSet,
         control: &OwnedFd,
-    ) -> Result<(i32, OwnedFd), Failed> {
+    ) -> Result<(i32, OwnedFd, OwnedFd), Failed> {
         let (sync, go) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
         let wants_network = !request.leave_out.has(Control::NetNamespace);
         let network = network.filter(|_| wants_network);
@@ -87,7 +95,7 @@ impl Launcher {
             let _ = sys::wait_pid(pid);
             return Err((Stage::IdMap, errno));
         }
-        Ok((pid, pidfd))
+        Ok((pid, pidfd, go))
     }
 
     fn plan(

@@ -108,7 +108,10 @@ impl LauncherRequest {
         let request = match d.u32()? {
             ADD_IMAGE => {
                 let image = d.u32()?;
-                let mut list = || (0..d.u32()?.min(16)).map(|_| text(&mut d)).collect::<Result<_>>();
+                let mut list = || match d.u32()? {
+                    count @ 0..=16 => (0..count).map(|_| text(&mut d)).collect::<Result<_>>(),
+                    _ => Err(MALFORMED),
+                };
                 Self::AddImage { image, names: list()?, paths: list()? }
             }
             CREATE => Self::Create(CreateRequest::decode(&mut d)?),

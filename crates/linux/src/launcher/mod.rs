@@ -73,6 +73,8 @@ struct Live {
     /// The number of its range of ids, and the lock on that.
     slot: u32,
     _lock: OwnedFd,
+    /// Its init watches the other end, and goes when this process does.
+    _alive: OwnedFd,
     is_dead: bool,
     is_unwanted: bool,
 }

@@ -5,7 +5,7 @@
 //! Without, it has one: then init and the payload of every sandbox share the user's own id outside.
 
 use crate::clone::{self, Forked};
-use crate::sys::{self, Errno, Result};
+use crate::sys::{self, Result};
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -49,7 +49,8 @@ pub(super) fn enter() -> Result<Ids> {
             sys::unshare(libc::CLONE_NEWUSER)?;
             sys::write(go.as_raw_fd(), b"g")?;
             if sys::wait_pid(pid)? != 0 {
-                return Err(Errno(libc::EPERM));
+                // Such as where set-uid programs do not work.
+                return map_one(uid, gid);
             }
             sys::setgid_all(0)?;
             sys::setuid_all(0)?;
@@ -60,6 +61,11 @@ pub(super) fn enter() -> Result<Ids> {
 
 fn enter_with_one(uid: u32, gid: u32) -> Result<Ids> {
     sys::unshare(libc::CLONE_NEWUSER)?;
+    map_one(uid, gid)
+}
+
+/// Maps this user alone, which needs no help.
+fn map_one(uid: u32, gid: u32) -> Result<Ids> {
     sys::write_file(sys::CWD, c"/proc/self/setgroups", b"deny")?;
     sys::write_file(sys::CWD, c"/proc/self/uid_map", format!("0 {uid} 1").as_bytes())?;
     sys::write_file(sys::CWD, c"/proc/self/gid_map", format!("0 {gid} 1").as_bytes())?;

@@ -100,7 +100,9 @@ async fn explain(
             let present = present_in(sandbox).await;
             Err(JobError::MissingRuntime { language: runtime.name, program: runtime.program, present })
         }
-        (Err(error), _) if is_about(&error, &workdir) => Err(JobError::Workdir(error)),
+        (Err(error), _) if is_about(&error, &workdir) && job.process.argv.first() != Some(&workdir) => {
+            Err(JobError::Workdir(error))
+        }
         (started, _) => started.map_err(JobError::Start),
     }
 }
@@ -147,10 +149,10 @@ async fn attend(
     let evidence = gather(sandbox, &mut job, &ending, &mut cancel).await;
     // Whoever still holds a stream goes with the sandbox. Where both are at their end, nothing has to be waited
     // for: dropping the sandbox ends what runs on, and its removal is nobody's time.
-    if !streams.at_end(live).await {
-        if let Err(error) = sandbox.destroy().await {
-            job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
-        }
+    if !streams.at_end(live).await
+        && let Err(error) = sandbox.destroy().await
+    {
+        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
     }
     let kept = streams.drain(live).await;
     conclude(job, ending, evidence, kept, duration)

@@ -41,7 +41,10 @@ pub async fn kill(lab: &mut Lab) -> Result<Looks, String> {
     let launcher = children(child.id());
     child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
     let began = Instant::now();
-    let gone = || marked(&marker).is_empty() && launcher.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists());
+    let gone = || {
+        marked(&marker).is_empty()
+            && launcher.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+    };
     while !gone() && began.elapsed() < Duration::from_secs(2) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -49,7 +52,9 @@ pub async fn kill(lab: &mut Lab) -> Result<Looks, String> {
     let left: Vec<&String> = groups.iter().filter(|group| std::path::Path::new(group).exists()).collect();
     let wall = match (gone(), left.as_slice()) {
         (false, _) => broke(format!("still there after 2 s: {:?}", marked(&marker))),
-        (true, []) if !groups.is_empty() => held(format!("gone in {} ms, its {} groups too", took.as_millis(), groups.len())),
+        (true, []) if !groups.is_empty() => {
+            held(format!("gone in {} ms, its {} groups too", took.as_millis(), groups.len()))
+        }
         (true, []) => Seen::Error("its groups were not found".to_owned()),
         (true, left) => broke(format!("left: {left:?}")),
     };
@@ -81,7 +86,9 @@ pub async fn arguments(lab: &mut Lab) -> Result<Looks, String> {
     let Some(mut child) = sleeping(lab, &marker, &options).await? else { return Ok(without_command()) };
     let mut found = Vec::new();
     for launcher in children(child.id()) {
-        for (who, pid) in children(launcher).into_iter().map(|pid| ("init", pid)).chain([("launcher", launcher)]) {
+        for (who, pid) in
+            children(launcher).into_iter().map(|pid| ("init", pid)).chain([("launcher", launcher)])
+        {
             for place in ["[stack]", "[heap]"] {
                 let bytes = mapping(pid, place).unwrap_or_default();
                 if bytes.windows(secret.len()).any(|window| window == secret.as_bytes()) {
@@ -91,6 +98,10 @@ pub async fn arguments(lab: &mut Lab) -> Result<Looks, String> {
         }
     }
     child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
-    let wall = if found.is_empty() { held("the command's arguments are not in init's memory") } else { broke(format!("a secret of the command line is in {}", found.join(", "))) };
+    let wall = if found.is_empty() {
+        held("the command's arguments are not in init's memory")
+    } else {
+        broke(format!("a secret of the command line is in {}", found.join(", ")))
+    };
     Ok((wall, Seen::Without("leaving out clean_environment is leak-01-init".to_owned())))
 }

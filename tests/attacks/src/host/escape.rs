@@ -29,7 +29,13 @@ pub async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
             return Ok((broke(format!("/proc/self/fd/{n} is taken as a working folder")), own_code()));
         }
         let fill = |text| lab.plants.fill(text, cell.first_id()).map_err(|e| e.to_string());
-        let argv = [PROBE.to_owned(), "escape-06-cwd".to_owned(), fill("{host_cmdline}")?, fill("{nonce_a}")?, fill("{nonce_b}")?];
+        let argv = [
+            PROBE.to_owned(),
+            "escape-06-cwd".to_owned(),
+            fill("{host_cmdline}")?,
+            fill("{nonce_a}")?,
+            fill("{nonce_b}")?,
+        ];
         let spec = ProcessSpec { cwd: guest(&format!("/fd{n}")), ..process(argv.to_vec()) };
         match cell.sandbox.start(spec).await {
             Err(_) => refused += 1,
@@ -74,7 +80,9 @@ async fn exec_self_in(lab: &mut Lab, wish: &Wish) -> Result<Seen, String> {
 /// Images in which a place that is mounted over is a link out.
 pub async fn hostile_image(lab: &mut Lab) -> Result<Looks, String> {
     let mut said = Vec::new();
-    for (i, name) in ["dev", "proc", "dev/null", "dev/console", "tmp", "workspace", "run", "etc"].iter().enumerate() {
+    for (i, name) in
+        ["dev", "proc", "dev/null", "dev/console", "tmp", "workspace", "run", "etc"].iter().enumerate()
+    {
         let image = lab.plants.folder.join(format!("hostile-{i}"));
         fs::create_dir_all(image.join(name).parent().unwrap_or(&image)).map_err(|e| e.to_string())?;
         symlink(&lab.plants.folder, image.join(name)).map_err(|e| e.to_string())?;
@@ -116,11 +124,14 @@ pub async fn log(lab: &mut Lab) -> Result<Looks, String> {
     let output = lab.run(&Wish::default(), &["escape-21", &seed, seconds]).await?;
     let after = kernel_log()?;
     let new: Vec<&String> = after.iter().filter(|line| !before.contains(line)).collect();
-    let bad = ["WARNING", "BUG", "Oops", "general protection", "KASAN", "soft lockup", "hung task", "Call Trace"];
+    let bad =
+        ["WARNING", "BUG", "Oops", "general protection", "KASAN", "soft lockup", "hung task", "Call Trace"];
     let found = new.iter().find(|line| bad.iter().any(|word| line.contains(word)));
     let wall = match found {
         Some(line) => broke(format!("seed {seed}: {line}")),
-        None if output.held() => held(format!("seed {seed}: {}; {} new lines in the log", output.summary(), new.len())),
+        None if output.held() => {
+            held(format!("seed {seed}: {}; {} new lines in the log", output.summary(), new.len()))
+        }
         None => Seen::Error(format!("seed {seed}: {}", output.summary())),
     };
     Ok((wall, Seen::Without("the probe refuses to run without a filter".to_owned())))
@@ -139,7 +150,10 @@ pub async fn status(lab: &mut Lab) -> Result<Looks, String> {
     let started = cell.sandbox.start(process(argv)).await.map_err(|e| e.to_string())?;
     let output = probe::finish(&*started, &cell).await?;
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
-    let checked = if output.status == ExitStatus::Exited(7) { Ok("reported as 7".to_owned()) } else { Err(output.summary()) };
+    let checked = if output.status == ExitStatus::Exited(7) {
+        Ok("reported as 7".to_owned())
+    } else {
+        Err(output.summary())
+    };
     Ok((judge(checked), Seen::Without("leaving out closed_fds is priv-04".to_owned())))
 }
-

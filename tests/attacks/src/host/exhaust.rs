@@ -18,7 +18,9 @@ pub async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
     let left = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
     let wall = match (&result.outcome, left) {
         (_, Err(left)) => broke(left),
-        (Outcome::TimedOut, _) if result.duration_ms < 3000 => held(format!("timed out after {} ms", result.duration_ms)),
+        (Outcome::TimedOut, _) if result.duration_ms < 3000 => {
+            held(format!("timed out after {} ms", result.duration_ms))
+        }
         (outcome, _) => broke(format!("{outcome:?} after {} ms", result.duration_ms)),
     };
     // With time enough the same tree lives as long as it likes.
@@ -66,9 +68,12 @@ pub async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     for wish in [Wish::default(), Wish::without(&[Control::SwapOff])] {
         let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
         let group = format!("/sys/fs/cgroup/memory/cofferdam/s{}", cell.slot);
-        let read = |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
+        let read =
+            |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
         let seen = match (read("memory.memsw.limit_in_bytes"), read("memory.swappiness")) {
-            (Ok(bytes), _) if bytes == MEMORY_BYTES.to_string() => held("memory and swap together are limited"),
+            (Ok(bytes), _) if bytes == MEMORY_BYTES.to_string() => {
+                held("memory and swap together are limited")
+            }
             (Ok(bytes), _) => broke(format!("memory and swap together: {bytes}")),
             (Err(_), Ok(text)) if text == "0" => held("swappiness is 0"),
             (Err(_), Ok(text)) => broke(format!("swappiness is {text}")),
@@ -124,7 +129,9 @@ pub async fn sync_storm(lab: &mut Lab) -> Result<Looks, String> {
     let gap = heart.stop().await?;
     let wall = match output.held() {
         false => Seen::Error(output.summary()),
-        true if gap > Duration::from_secs(1) => broke(format!("the neighbour stood still for {} ms", gap.as_millis())),
+        true if gap > Duration::from_secs(1) => {
+            broke(format!("the neighbour stood still for {} ms", gap.as_millis()))
+        }
         true => held(format!("{}; a neighbour's longest pause {} ms", output.summary(), gap.as_millis())),
     };
     Ok((wall, Seen::Without("workspaces are in memory, so that there is no disk to keep busy".to_owned())))

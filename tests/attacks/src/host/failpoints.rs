@@ -33,7 +33,8 @@ pub async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
         wrong.push(left);
     }
     let not_taken = |stage: &Stage| NOT_TAKEN.iter().any(|(known, _)| known == stage);
-    let silent: Vec<String> = ran.iter().filter(|stage| !not_taken(stage)).map(|s| format!("{s:?}")).collect();
+    let silent: Vec<String> =
+        ran.iter().filter(|stage| !not_taken(stage)).map(|s| format!("{s:?}")).collect();
     if !silent.is_empty() {
         wrong.push(format!("no failpoint at {}", silent.join(", ")));
     }

@@ -53,14 +53,22 @@ pub async fn upload(lab: &mut Lab) -> Result<Looks, String> {
     }
     let now = read_all(&cell, PRECIOUS).await?;
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
-    let wall = if now == b"precious" { held(format!("{refused} uploads refused")) } else { broke("the target was changed") };
+    let wall = if now == b"precious" {
+        held(format!("{refused} uploads refused"))
+    } else {
+        broke("the target was changed")
+    };
     Ok((wall, own_code()))
 }
 
 /// Neither mode nor owner of a file that a link leads to changes.
 pub async fn chown(lab: &mut Lab) -> Result<Looks, String> {
     const FILE: &str = "/usr/bin/env";
-    let look = || fs::metadata(FILE).map(|m| (m.uid(), m.gid(), m.mode(), m.mtime(), m.nlink())).map_err(|e| e.to_string());
+    let look = || {
+        fs::metadata(FILE)
+            .map(|m| (m.uid(), m.gid(), m.mode(), m.mtime(), m.nlink()))
+            .map_err(|e| e.to_string())
+    };
     let before = look()?;
     let cell = trapped(lab, &["files-02", ARTIFACTS, FILE]).await?;
     let mut refused = 0;
@@ -71,12 +79,19 @@ pub async fn chown(lab: &mut Lab) -> Result<Looks, String> {
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
     let links = listed.iter().filter(|entry| entry.kind == EntryKind::Link).count();
     let same = look()? == before;
-    let wall = if same && links == 1 { held(format!("{refused} refused, the target is as it was")) } else { broke(format!("{FILE} or the list has changed: {listed:?}")) };
+    let wall = if same && links == 1 {
+        held(format!("{refused} refused, the target is as it was"))
+    } else {
+        broke(format!("{FILE} or the list has changed: {listed:?}"))
+    };
     Ok((wall, own_code()))
 }
 
 /// Runs a probe as a job and collects what it left.
-async fn collected(lab: &mut Lab, argv: &[&str]) -> Result<(cofferdam_core::JobResult, BTreeSet<String>, Duration), String> {
+async fn collected(
+    lab: &mut Lab,
+    argv: &[&str],
+) -> Result<(cofferdam_core::JobResult, BTreeSet<String>, Duration), String> {
     let out = lab.plants.folder.join(format!("out-{}", argv[0]));
     let began = Instant::now();
     let (timeout, grace) = (Duration::from_secs(20), Duration::from_secs(1));
@@ -105,7 +120,11 @@ pub async fn collect_special(lab: &mut Lab) -> Result<Looks, String> {
 pub async fn collect_links(lab: &mut Lab) -> Result<Looks, String> {
     let (result, files, _) = collected(lab, &["files-06", ARTIFACTS, "{host_file}"]).await?;
     let links = result.artifacts_skipped.iter().filter(|s| s.reason.contains("link")).count();
-    let wall = if result.artifacts.is_empty() && files.is_empty() && links == result.artifacts_skipped.len() && links > 0 {
+    let wall = if result.artifacts.is_empty()
+        && files.is_empty()
+        && links == result.artifacts_skipped.len()
+        && links > 0
+    {
         held(format!("{links} links skipped"))
     } else {
         broke(format!("taken {:?}, on the host {files:?}", result.artifacts))
@@ -134,7 +153,12 @@ pub async fn names(lab: &mut Lab) -> Result<Looks, String> {
     } else if !outside.is_empty() {
         broke(format!("on the host: {outside:?}"))
     } else {
-        held(format!("{} names, {read} read, {} taken, {} skipped", listed.len(), result.artifacts.len(), result.artifacts_skipped.len()))
+        held(format!(
+            "{} names, {read} read, {} taken, {} skipped",
+            listed.len(),
+            result.artifacts.len(),
+            result.artifacts_skipped.len()
+        ))
     };
     Ok((wall, own_code()))
 }

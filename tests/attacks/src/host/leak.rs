@@ -138,4 +138,3 @@ pub async fn neighbours(lab: &mut Lab) -> Result<Looks, String> {
     let control = looks.pop().unwrap_or(Seen::Error(String::new()));
     Ok((looks.remove(0), control))
 }
-

@@ -108,10 +108,11 @@ pub async fn many_runs(lab: &mut Lab) -> Result<Looks, String> {
         }
     }
     let before = before.ok_or("no run")?;
-    let wall = match inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(5)).await {
-        Ok(_) => held(format!("{runs} runs: processes, cgroups, mounts, descriptors, folders as before")),
-        Err(left) => broke(left),
-    };
+    let wall =
+        match inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(5)).await {
+            Ok(_) => held(format!("{runs} runs: processes, cgroups, mounts, descriptors, folders as before")),
+            Err(left) => broke(left),
+        };
     // One sandbox that is kept shows that the inventory would notice.
     let cell = lab.bare(&Wish::default()).await.map_err(|e| e.to_string())?;
     let more = Inventory::take(&lab.slots, &lab.launcher_pids()).since(&before);

@@ -44,7 +44,10 @@ pub async fn odd(lab: &mut Lab) -> Result<Looks, String> {
             return Ok((broke(format!("{}: {wrong}", argv[0])), own_code()));
         }
         if result.stdout.truncated() != is_cut {
-            return Ok((broke(format!("{}: {} bytes dropped", argv[0], result.stdout.dropped_bytes)), own_code()));
+            return Ok((
+                broke(format!("{}: {} bytes dropped", argv[0], result.stdout.dropped_bytes)),
+                own_code(),
+            ));
         }
         said.push(format!("{} {} ms", argv[0], result.duration_ms));
     }

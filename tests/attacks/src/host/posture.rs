@@ -45,9 +45,14 @@ pub async fn golden(lab: &mut Lab) -> Result<Looks, String> {
         wrong.extend(difference(&wanted, text).map(|line| format!("{name}: {line}")));
     }
     wrong.extend(difference(&seen.init, &again.init).map(|line| format!("init by a server: {line}")));
-    wrong.extend(difference(&seen.payload, &again.payload).map(|line| format!("payload by a server: {line}")));
+    wrong
+        .extend(difference(&seen.payload, &again.payload).map(|line| format!("payload by a server: {line}")));
     let lines = seen.init.lines().count() + seen.payload.lines().count();
-    let wall = if wrong.is_empty() { held(format!("{lines} lines as in the golden files")) } else { broke(wrong.join("; ")) };
+    let wall = if wrong.is_empty() {
+        held(format!("{lines} lines as in the golden files"))
+    } else {
+        broke(wrong.join("; "))
+    };
     Ok((wall, Seen::Without("each control is left out in turn: see the mutations".to_owned())))
 }
 
@@ -85,7 +90,8 @@ pub async fn take(lab: &mut Lab, wish: &Wish) -> Result<Posture, String> {
 }
 
 fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
-    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).map_err(|e| format!("{name}: {e}"));
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).map_err(|e| format!("{name}: {e}"));
     let mut text = String::new();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?;
     for thread in threads.flatten() {
@@ -93,7 +99,8 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
         status_lines(&mut text, &status, cell.first_id());
     }
     for map in ["uid_map", "gid_map"] {
-        let fields: Vec<String> = read(map)?.split_whitespace().map(|n| relative(n, cell.first_id())).collect();
+        let fields: Vec<String> =
+            read(map)?.split_whitespace().map(|n| relative(n, cell.first_id())).collect();
         let _ = writeln!(text, "{map} {}", fields.join(" "));
     }
     for kind in ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] {
@@ -141,8 +148,20 @@ fn relative(number: &str, first: u32) -> String {
 
 fn status_lines(text: &mut String, status: &str, first: u32) {
     const FIELDS: [&str; 14] = [
-        "Name", "Umask", "Uid", "Gid", "Groups", "Threads", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
-        "NoNewPrivs", "Seccomp", "Seccomp_filters",
+        "Name",
+        "Umask",
+        "Uid",
+        "Gid",
+        "Groups",
+        "Threads",
+        "CapInh",
+        "CapPrm",
+        "CapEff",
+        "CapBnd",
+        "CapAmb",
+        "NoNewPrivs",
+        "Seccomp",
+        "Seccomp_filters",
     ];
     for line in status.lines() {
         let Some((name, value)) = line.split_once(':') else { continue };
@@ -192,7 +211,9 @@ fn mount(line: &str) -> String {
     let (left, right) = line.split_once(" - ").unwrap_or((line, ""));
     let left: Vec<&str> = left.split(' ').collect();
     let right: Vec<&str> = right.split(' ').collect();
-    let keep = |option: &&str| !["uid=", "gid=", "size=", "nr_inodes="].iter().any(|start| option.starts_with(start));
+    let keep = |option: &&str| {
+        !["uid=", "gid=", "size=", "nr_inodes="].iter().any(|start| option.starts_with(start))
+    };
     let options: Vec<&str> = right.get(2).unwrap_or(&"").split(',').filter(keep).collect();
     let has = |start: &str| right.get(2).is_some_and(|all| all.split(',').any(|o| o.starts_with(start)));
     let limits = match (has("size="), has("nr_inodes=")) {
@@ -217,7 +238,14 @@ fn session(text: &mut String, stat: &str) {
 /// What the kernel would let this process's user namespace have of further ones.
 fn user_namespaces(pid: u32) -> Result<String, String> {
     let mut command = std::process::Command::new("nsenter");
-    command.args(["-U", "--preserve-credentials", "-t", &pid.to_string(), "cat", "/proc/sys/user/max_user_namespaces"]);
+    command.args([
+        "-U",
+        "--preserve-credentials",
+        "-t",
+        &pid.to_string(),
+        "cat",
+        "/proc/sys/user/max_user_namespaces",
+    ]);
     let output = command.output().map_err(|e| format!("nsenter: {e}"))?;
     let own = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

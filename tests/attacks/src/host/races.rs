@@ -21,7 +21,10 @@ pub async fn exchanged(lab: &mut Lab) -> Result<Looks, String> {
             Ok(bytes) if bytes == b"harmless\n" => plain += 1,
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                return Ok((broke(format!("something else was read: {text:?}")), Seen::Without(String::new())));
+                return Ok((
+                    broke(format!("something else was read: {text:?}")),
+                    Seen::Without(String::new()),
+                ));
             }
             Err(_) => refused += 1,
         }
@@ -91,6 +94,10 @@ pub async fn renamed(lab: &mut Lab) -> Result<Looks, String> {
     let outside = lab.plants.folder.join("upload").exists();
     drop(racing);
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
-    let wall = if outside { broke("an upload landed on the host") } else { held(format!("{turns} turns, {worked} uploads inside")) };
+    let wall = if outside {
+        broke("an upload landed on the host")
+    } else {
+        held(format!("{turns} turns, {worked} uploads inside"))
+    };
     Ok((wall, super::own_code()))
 }

@@ -70,10 +70,9 @@ pub(super) fn layer(runtime_folder: &Path) -> io::Result<PathBuf> {
 fn etc_names() -> io::Result<Vec<String>> {
     let mut names: Vec<String> = ETC.iter().map(|name| (*name).to_owned()).collect();
     for entry in fs::read_dir("/etc")? {
-        if let Ok(name) = entry?.file_name().into_string() {
-            if ETC_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-                names.push(name);
-            }
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        if ETC_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            names.push(name);
         }
     }
     Ok(names)

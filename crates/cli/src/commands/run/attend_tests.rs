@@ -138,8 +138,9 @@ async fn endings_have_their_codes() {
     let args = RunArgs { timeout: Some("20ms".to_owned()), ..command("slow") };
     assert_eq!(attended(&slow, args, out()).await.unwrap(), 124);
     let hungry = Stats { oom_kills: Some(1), ..Stats::default() };
-    let hog = FakeBackend::new().with_stats(hungry);
-    assert_eq!(attended(&hog, command("true"), out()).await.unwrap(), 137);
+    let killed = |_| async { ExitStatus::Signaled(9) };
+    let hog = FakeBackend::new().with_stats(hungry).with_program("hog", killed);
+    assert_eq!(attended(&hog, command("hog"), out()).await.unwrap(), 137);
     assert_eq!(attended(&hog, command("nothing"), out()).await.unwrap_err().code, 127);
 }
 
