@@ -12,17 +12,13 @@ use cofferdam_backend::{Backend, BackendError};
 use cofferdam_linux::launcher::{self, default_runtime_folder};
 use cofferdam_native::{LauncherHandle, LauncherOptions, NativeBackend, doctor};
 use commands::Parts;
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
     // Only `run` makes sandboxes, and it is worth the time of a fork to know that before parsing.
     let launcher = std::env::args_os().nth(1).filter(|word| word == "run").map(|_| fork_launcher());
-    // The slowest part of a sandbox, made here while the launcher gets ready. As another user than root it is the
-    // launcher's to make.
-    let network = launcher.as_ref().and_then(|_| launcher::make_network().ok());
-    let backend = move || connect(launcher, network);
+    let backend = move || connect(launcher);
     commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
 }
 
@@ -31,12 +27,8 @@ fn fork_launcher() -> std::io::Result<LauncherHandle> {
     Ok(LauncherHandle::new(launcher::fork(&options)?))
 }
 
-fn connect(
-    launcher: Option<std::io::Result<LauncherHandle>>,
-    network: Option<OwnedFd>,
-) -> Result<Arc<dyn Backend>, BackendError> {
+fn connect(launcher: Option<std::io::Result<LauncherHandle>>) -> Result<Arc<dyn Backend>, BackendError> {
     let failed = |e| BackendError::failed("starting the launcher", e);
     let launcher = launcher.unwrap_or_else(fork_launcher).map_err(failed)?;
-    let backend = NativeBackend::new(launcher, default_runtime_folder()).map_err(failed)?;
-    Ok(Arc::new(backend.with_network(network)))
+    Ok(Arc::new(NativeBackend::new(launcher, default_runtime_folder()).map_err(failed)?))
 }

@@ -15,7 +15,6 @@ use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::launcher::CreateRequest;
 use cofferdam_linux::slots::Slots;
 use cofferdam_linux::{ControlSet, Stage, socket};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -32,8 +31,6 @@ pub struct NativeBackend {
     images: Images,
     groups: OnceLock<Arc<Groups>>,
     slots: Mutex<Slots>,
-    /// A network namespace for the first sandbox, made while the launcher was starting.
-    network: Mutex<Option<OwnedFd>>,
     /// What the attack suite leaves out of the next sandboxes, and where it makes them fail.
     #[cfg(feature = "leave-out")]
     pub mutation: Mutex<(ControlSet, Option<Stage>)>,
@@ -49,15 +46,9 @@ impl NativeBackend {
             images: Images::new(runtime_folder),
             groups: OnceLock::new(),
             slots: Mutex::new(slots),
-            network: Mutex::new(None),
             #[cfg(feature = "leave-out")]
             mutation: Mutex::default(),
         })
-    }
-
-    /// Gives the backend a network namespace that was made ahead, for its first sandbox.
-    pub fn with_network(self, network: Option<OwnedFd>) -> Self {
-        Self { network: Mutex::new(network), ..self }
     }
 
     /// Refuses a strict sandbox where nothing could limit it.
@@ -92,7 +83,7 @@ impl NativeBackend {
         (ControlSet::EMPTY, None)
     }
 
-    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32, has_network: bool) -> Result<CreateRequest> {
+    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32) -> Result<CreateRequest> {
         let Disk::Memory { bytes } = spec.limits.disk else {
             return Err(BackendError::Unsupported {
                 backend: "native",
@@ -108,7 +99,6 @@ impl NativeBackend {
             sandbox: self.launcher.next_sandbox(),
             slot,
             image,
-            has_network,
             files_bytes: bytes,
             files_inodes: (bytes / BYTES_PER_INODE).max(MIN_INODES),
             writable_root: spec.writable_root,
@@ -187,11 +177,10 @@ impl NativeBackend {
             self.check_limits(&spec)?;
         }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
-        let network = lock(&self.network).take();
-        let request = self.request(&spec, image, slot.number, network.is_some())?;
+        let request = self.request(&spec, image, slot.number)?;
         let (number, leave_out) = (request.sandbox, request.leave_out);
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
-        let created = self.launcher.create(request, &inner, slot.lock(), network.as_ref())?;
+        let created = self.launcher.create(request, &inner, slot.lock())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
         let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
@@ -223,13 +212,16 @@ impl Pending {
                 Ok(sandbox)
             }
             Some(Err((stage, errno, missing))) => Err(report::ready_error(stage, errno, missing, layout)),
-            // Init's socket closed without a word: the launcher knows why, or nobody does.
-            None => match created.await {
-                Ok((stage, errno)) => Err(report::create_error(stage, errno, layout)),
-                Err(_) => {
-                    Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() })
+            // Init's socket closed without a word. If the launcher knows why, it says so before it answers this.
+            None => {
+                let _ = sandbox.launcher.destroy(sandbox.number)?.await;
+                match created.try_recv() {
+                    Ok((stage, errno)) => Err(report::create_error(stage, errno, layout)),
+                    Err(_) => {
+                        Err(BackendError::Gone { cause: "its init died while it was being made".to_owned() })
+                    }
                 }
-            },
+            }
         }
     }
 }

@@ -130,13 +130,10 @@ impl Launcher {
         request: CreateRequest,
         control: &OwnedFd,
         lock_file: &OwnedFd,
-        network: Option<&OwnedFd>,
     ) -> Result<CreatedReceiver> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.inner.waiting).created.insert(request.sandbox, sender);
-        let fds = [Some(control), Some(lock_file), network].into_iter().flatten();
-        let fds: Vec<RawFd> = fds.map(AsRawFd::as_raw_fd).collect();
-        self.send(&LauncherRequest::Create(request), &fds)?;
+        self.send(&LauncherRequest::Create(request), &[control.as_raw_fd(), lock_file.as_raw_fd()])?;
         Ok(receiver)
     }
 
@@ -200,6 +197,7 @@ fn dispatch(inner: &Inner, event: LauncherEvent) -> Option<String> {
             }
         }
         LauncherEvent::Destroyed { sandbox, errno } => {
+            // Whoever waits for news of its making has got them by now.
             waiting.created.remove(&sandbox);
             if let Some(sender) = waiting.destroyed.remove(&sandbox) {
                 let _ = sender.send(errno);

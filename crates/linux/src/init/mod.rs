@@ -111,11 +111,7 @@ impl InitPlan<'_> {
 /// Builds the sandbox and serves it. Runs in the cloned child; never returns.
 pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
     match build(plan) {
-        Ok((controls, kit)) => {
-            send_with(plan.control, Event::Ready { controls }, &[kit.workspace]);
-            sys::close(kit.workspace);
-            serve::serve(plan, &kit)
-        }
+        Ok((controls, kit)) => serve::serve(plan, &kit, controls),
         Err(Failure { stage, errno, missing }) => {
             send(plan.control, Event::Failed { stage, errno: errno.0, missing });
             sys::exit(1)

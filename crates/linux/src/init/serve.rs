@@ -76,20 +76,31 @@ struct Server<'l> {
     plan: &'l InitPlan<'l>,
     kit: &'l Kit,
     group: Group,
+    /// What was proven and not said yet: it goes out with the first answer, or when there is nothing to do.
+    unsaid: Option<ControlSet>,
     children: [Option<Child>; MAX_PROCESSES],
 }
 
 /// Serves until the host stops it or is gone. Everything in the sandbox ends with it.
-pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit) -> ! {
+pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit, controls: ControlSet) -> ! {
     // SAFETY: this function runs once per process, in its only thread, and is the only user of the static.
     let (scratch, buffer) = unsafe { &mut *MEMORY.0.get() };
-    let mut server = Server { plan, kit, group: Group::default(), children: [None; MAX_PROCESSES] };
+    let mut server = Server {
+        plan,
+        kit,
+        group: Group::default(),
+        unsaid: Some(controls),
+        children: [None; MAX_PROCESSES],
+    };
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     loop {
         let launcher = if plan.leaves_out(Control::DiesWithHost) { -1 } else { plan.sync };
         let mut fds = [watch(plan.control), watch(kit.signals), watch(server.group.oom()), watch(launcher)];
-        if sys::poll(&mut fds, -1).is_err() {
-            continue;
+        let wait_ms = if server.unsaid.is_some() { 0 } else { -1 };
+        match sys::poll(&mut fds, wait_ms) {
+            Ok(0) => server.say_ready(),
+            Ok(_) => {}
+            Err(_) => continue,
         }
         if fds[3].revents != 0 {
             // The launcher is gone, and with it whoever would clean up after this sandbox.
@@ -116,6 +127,15 @@ pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit) -> ! {
 }
 
 impl Server<'_> {
+    /// Tells that the sandbox stands. A host that has asked for a process already hears both at once, which saves
+    /// it from waking up twice.
+    fn say_ready(&mut self) {
+        if let Some(controls) = self.unsaid.take() {
+            send_with(self.plan.control, Event::Ready { controls }, &[self.kit.workspace]);
+            sys::close(self.kit.workspace);
+        }
+    }
+
     fn reap(&mut self) {
         let mut drained = [0u8; 512];
         let _ = sys::read(self.kit.signals, &mut drained);
@@ -129,6 +149,16 @@ impl Server<'_> {
 
     fn handle(&mut self, message: &[u8], mut fds: Fds, scratch: &mut Scratch) {
         let control = self.plan.control;
+        let answers_at_once = |request: &sys::Result<Request<'_>>| {
+            !matches!(
+                request,
+                Ok(Request::Start(_) | Request::StartFrom | Request::Probe { .. } | Request::Group { .. })
+            )
+        };
+        let decoded = Request::decode(message);
+        if answers_at_once(&decoded) {
+            self.say_ready();
+        }
         let reply = |request, result: sys::Result<Option<OwnedFd>>| match result {
             Ok(fd) => {
                 let raw = fd.as_ref().map(AsRawFd::as_raw_fd);
@@ -136,7 +166,7 @@ impl Server<'_> {
             }
             Err(errno) => send(control, Event::Reply { request, errno: errno.0 }),
         };
-        match Request::decode(message) {
+        match decoded {
             Ok(Request::Start(request)) => self.start(request, scratch),
             Ok(Request::StartFrom) => match fds.take(0) {
                 Some(file) => self.start_from(&file, scratch),
@@ -170,6 +200,7 @@ impl Server<'_> {
     fn start(&mut self, request: StartRequest<'_>, scratch: &mut Scratch) {
         let process = request.process;
         let started = self.try_start(request, scratch);
+        self.say_ready();
         let (controls, host) = match started {
             Ok(started) => started,
             Err(failure) => return self.not_started(process, failure),
@@ -208,9 +239,10 @@ impl Server<'_> {
         Err(Failure { stage: Stage::PayloadCgroup, errno: Errno(libc::EPERM), missing })
     }
 
-    fn probe(&self, process: u32, scratch: &mut Scratch) {
+    fn probe(&mut self, process: u32, scratch: &mut Scratch) {
         let proven =
             self.check_group().and_then(|()| payload::prove(self.plan, &self.group, self.kit, scratch));
+        self.say_ready();
         match proven {
             Ok((_, controls)) => send(self.plan.control, Event::Started { process, controls }),
             Err(failure) => self.not_started(process, failure),

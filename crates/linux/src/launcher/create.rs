@@ -2,7 +2,7 @@
 
 use super::messages::CreateRequest;
 use super::rootless::Ids;
-use super::{Launcher, Live};
+use super::{Launcher, Live, network};
 use crate::init::{self, InitPlan, Overlay};
 use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
@@ -35,7 +35,7 @@ impl Launcher {
         }
         let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
         let (control, lock) = (next(0)?, next(1)?);
-        let network = if request.has_network { Some(next(2)?) } else { self.spare_network.take() };
+        let network = self.spare_network.take();
         let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
         let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control)?;
@@ -55,17 +55,17 @@ impl Launcher {
     fn clone_init(
         &self,
         request: &CreateRequest,
-        network: Option<OwnedFd>,
+        spare: Option<OwnedFd>,
         proven: ControlSet,
         control: &OwnedFd,
     ) -> Result<(i32, OwnedFd, OwnedFd), Failed> {
         let (sync, go) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
         let wants_network = !request.leave_out.has(Control::NetNamespace);
-        let network = network.filter(|_| wants_network);
+        let network = spare.filter(|_| wants_network);
         let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), network.is_some(), proven)?;
         let mut flags = namespaces(request.leave_out);
         if let Some(network) = &network {
-            sys::setns(network.as_raw_fd(), libc::CLONE_NEWNET).map_err(|e| (Stage::Clone, e))?;
+            network::enter(network).map_err(|e| (Stage::Clone, e))?;
             flags &= !(libc::CLONE_NEWNET as u64);
         }
         let shares_ids = request.leave_out.has(Control::OwnHostUids);
@@ -86,6 +86,9 @@ impl Launcher {
             init::run(&plan);
         }
         sys::seteuid(0).map_err(|e| (Stage::Clone, e))?;
+        if let (Some(_), Some(home)) = (&network, &self.home_network) {
+            network::enter(home).map_err(|e| (Stage::Clone, e))?;
+        }
         let clone::Forked::Parent { pid, pidfd } = forked.map_err(|e| (Stage::Clone, e))? else {
             return Err((Stage::Clone, Errno(libc::EINVAL)));
         };

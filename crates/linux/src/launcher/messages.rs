@@ -13,7 +13,6 @@ pub struct CreateRequest {
     /// The range of user ids that the host holds for it; its lock comes along.
     pub slot: u32,
     pub image: u32,
-    pub has_network: bool,
     pub files_bytes: u64,
     pub files_inodes: u64,
     pub writable_root: bool,
@@ -38,7 +37,7 @@ pub enum LauncherRequest {
     Groups {
         has_init: bool,
     },
-    /// Comes with init's end of the control socket, the slot's lock, and perhaps a network namespace.
+    /// Comes with init's end of the control socket and the slot's lock.
     Create(CreateRequest),
     Destroy {
         sandbox: u32,
@@ -133,7 +132,6 @@ impl CreateRequest {
             sandbox,
             slot,
             image,
-            has_network,
             files_bytes,
             files_inodes,
             writable_root,
@@ -143,7 +141,7 @@ impl CreateRequest {
             fail_at,
             hostname,
         } = self;
-        e.u32(CREATE).u32(*sandbox).u32(*slot).u32(*image).u32((*has_network).into());
+        e.u32(CREATE).u32(*sandbox).u32(*slot).u32(*image);
         e.u64(*files_bytes).u64(*files_inodes);
         e.u32((*writable_root).into()).u32((*terminal).into()).u64(required.0).u64(leave_out.0);
         e.u32(fail_at.map_or(NO_STAGE, |stage| stage as u32)).text(hostname.as_bytes());
@@ -154,7 +152,6 @@ impl CreateRequest {
             sandbox: d.u32()?,
             slot: d.u32()?,
             image: d.u32()?,
-            has_network: d.u32()? != 0,
             files_bytes: d.u64()?,
             files_inodes: d.u64()?,
             writable_root: d.u32()? != 0,
@@ -207,7 +204,6 @@ mod tests {
             sandbox: 1,
             slot: 3,
             image: 2,
-            has_network: true,
             files_bytes: 6,
             files_inodes: 7,
             writable_root: false,

@@ -28,13 +28,11 @@ use std::path::{Path, PathBuf};
 /// How a launcher is started.
 #[derive(Debug, Clone)]
 pub struct LauncherOptions {
-    /// Whether to make parts of the next sandbox ahead: worth it for a host that makes many.
+    /// Whether to make parts of further sandboxes ahead, too: worth it for a host that makes many.
     pub makes_spares: bool,
     /// For the attack suite: keep inherited descriptors and environment.
     pub leave_out: ControlSet,
 }
-
-pub use network::make as make_network;
 
 /// The folder for locks and generated layers: root's, or the user's own.
 pub fn default_runtime_folder() -> PathBuf {
@@ -86,8 +84,10 @@ struct Launcher {
     groups: Vec<OwnedFd>,
     /// The group that inits are cloned into, where they need one.
     init_group: Option<OwnedFd>,
-    /// A network namespace made ahead; see `LauncherOptions`.
+    /// A network namespace made ahead.
     spare_network: Option<OwnedFd>,
+    /// The network namespace that this process lives in; unknown where it could not come back to it.
+    home_network: Option<OwnedFd>,
     makes_spares: bool,
     images: HashMap<u32, Vec<String>>,
     live: HashMap<u32, Live>,
@@ -136,16 +136,21 @@ impl Launcher {
         bits.map_err(at(Stage::Identity))?;
         staging::enter(ids).map_err(at(Stage::Propagation))?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
+        let namespaces = staging::own_namespaces();
+        let home_network = network::own();
+        let spare_network = network::make(home_network.as_ref()).ok();
         Ok(Self {
             socket,
             signals,
             groups: Vec::new(),
             init_group: None,
-            spare_network: None,
+            // Made while the host is still reading its arguments. Without the right to it, each sandbox makes its own.
+            spare_network,
+            home_network,
             makes_spares: options.makes_spares,
             images: HashMap::new(),
             live: HashMap::new(),
-            namespaces: staging::own_namespaces(),
+            namespaces,
             keyring,
             landlock_abi: landlock::abi(),
             last_capability: caps::last(),
@@ -200,7 +205,7 @@ impl Launcher {
                     reply(self.socket, LauncherEvent::NotCreated { sandbox, stage, errno: errno.0 }, &[]);
                 }
                 if self.makes_spares && self.spare_network.is_none() {
-                    self.spare_network = network::make().ok();
+                    self.spare_network = network::make(self.home_network.as_ref()).ok();
                 }
             }
             Ok(LauncherRequest::Destroy { sandbox }) => self.destroy(sandbox),

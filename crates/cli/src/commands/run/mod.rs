@@ -31,8 +31,12 @@ pub(super) fn run(args: RunArgs, backend: MakeBackend) -> Result<ExitCode, Failu
             }
         }
     };
-    let code = runtime.block_on(Box::pin(attended));
-    // A thread may be waiting for input that never comes; the process does not wait for it.
-    runtime.shutdown_background();
-    code.map(ExitCode::from)
+    match runtime.block_on(Box::pin(attended)) {
+        // At once: a thread may be waiting for input that never comes, and nothing is left to be tidied up here.
+        Ok(code) => std::process::exit(i32::from(code)),
+        Err(failure) => {
+            runtime.shutdown_background();
+            Err(failure)
+        }
+    }
 }
