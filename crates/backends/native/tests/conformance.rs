@@ -10,8 +10,8 @@ async fn make_backend() -> Arc<dyn Backend> {
     // Where the tests were built elsewhere, as for the VM, the launcher lies beside them.
     let built = env!("CARGO_BIN_EXE_cofferdam-launcher").into();
     let program = std::env::var_os("COFFERDAM_LAUNCHER").unwrap_or(built);
-    let launcher = LauncherHandle::spawn(Command::new(program)).unwrap();
-    Arc::new(NativeBackend::new(launcher, default_runtime_folder()).unwrap())
+    let launcher = LauncherHandle::spawn(Command::new(program)).expect("a launcher");
+    Arc::new(NativeBackend::new(launcher, default_runtime_folder()).expect("a backend"))
 }
 
 cofferdam_backend::conformance!(make_backend);
