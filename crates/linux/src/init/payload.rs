@@ -264,6 +264,11 @@ fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
     let id = if plan.leaves_out(Control::SeparateInitUid) { plan.init_id } else { plan.payload_id };
     plan.at(Stage::PayloadIdentity, sys::setgid_all(id))?;
     plan.at(Stage::PayloadIdentity, sys::setuid_all(id))?;
+    // Until exec this memory is init's, and the id is that of every other process here. The kernel hides it at a
+    // change of ids, unless the host's fs.suid_dumpable says otherwise.
+    if !plan.leaves_out(Control::InitProtected) {
+        plan.at(Stage::PayloadIdentity, sys::prctl(libc::PR_SET_DUMPABLE, 0, 0))?;
+    }
     // Explicit, because the kernel's own drop does not happen for every pair of ids.
     if !keeps_caps {
         plan.at(Stage::PayloadCapabilities, caps::set(0))?;
