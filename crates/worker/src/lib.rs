@@ -9,6 +9,7 @@ pub mod artifacts;
 mod ids;
 mod job;
 mod output;
+mod pool;
 pub mod runtime;
 mod task_env;
 mod terminal;
@@ -21,5 +22,6 @@ pub use job::{
     run_in, sandbox_spec,
 };
 pub use output::{Discard, LiveOutput, OutputStream};
+pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};
