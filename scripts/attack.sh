@@ -12,4 +12,15 @@ need make=make cc=gcc /usr/include/stdio.h=libc6-dev
 mkdir -p target/attacks
 make --no-print-directory -C tests/attacks/probe OUT="$ROOT/target/attacks/probe"
 
-exec cargo run --release -p cofferdam-attacks -- "$@"
+# The launcher is a program of its own, which `cargo run` alone would not build.
+# ATTACK_PROFILE=dev saves the time of an optimised build.
+profile=${ATTACK_PROFILE:-release}
+cargo build --profile "$profile" -p cofferdam-attacks --bins
+folder=$profile
+[ "$profile" != dev ] || folder=debug
+
+# The cases that kill the command run where it has been built.
+options=(--probe "$ROOT/target/attacks/probe")
+[ ! -x "$RELEASE_BINARY" ] || options+=(--cofferdam "$RELEASE_BINARY")
+
+exec "${CARGO_TARGET_DIR:-target}/$folder/cofferdam-attacks" "${options[@]}" "$@"

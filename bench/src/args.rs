@@ -7,17 +7,19 @@ use serde::Serialize;
 
 use crate::contestants;
 use crate::failure::{Failure, Result};
+use crate::in_process::IDLE;
 
 pub(crate) const USAGE: &str = "\
-Times whole commands side by side on one root filesystem. Run bench/setup.sh (as root) once before.
+Times whole commands and sandboxes made in this process, side by side on one root filesystem. Run bench/setup.sh (as root) once before.
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, runc, podman, docker, runsc; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, runc, podman, docker, runsc, idle; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy
   --json OUT           every figure, with facts about the machine
+  --markdown OUT       the tables as a document
   --help
 
 exit code: 0 all targets met, 1 a target missed, 2 the benchmark itself failed";
@@ -27,6 +29,7 @@ pub(crate) struct Args {
     pub(crate) cofferdam: Option<PathBuf>,
     pub(crate) only: Vec<String>,
     pub(crate) json: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
     pub(crate) plan: Plan,
 }
 
@@ -37,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) sparse: Rounds,
     #[serde(rename = "throughput_window_ms", serialize_with = "as_millis")]
     pub(crate) throughput_window: Duration,
+    /// Idle sandboxes at once.
+    pub(crate) idle: usize,
 }
 
 /// Samples for each contestant of a pace.
@@ -61,7 +66,7 @@ fn as_millis<S: serde::Serializer>(window: &Duration, serializer: S) -> std::res
 
 /// None when help was asked for.
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>> {
-    let (mut cofferdam, mut only, mut json) = (None, None, None);
+    let (mut cofferdam, mut only, mut json, mut markdown) = (None, None, None, None);
     let (mut samples, mut sparse_samples, mut quick) = (None, None, false);
     let mut words = words;
     while let Some(flag) = words.next() {
@@ -71,17 +76,18 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
             "--quick" => quick = true,
             "--cofferdam" => cofferdam = Some(PathBuf::from(value()?)),
             "--json" => json = Some(PathBuf::from(value()?)),
+            "--markdown" => markdown = Some(PathBuf::from(value()?)),
             "--only" => only = Some(names(&value()?)?),
             "--samples" => samples = Some(count(&flag, &value()?)?),
             "--sparse-samples" => sparse_samples = Some(count(&flag, &value()?)?),
             _ => return Err(Failure::new(format!("unknown argument {flag:?}; see --help"))),
         }
     }
-    let only = only.unwrap_or_else(|| contestants::NAMES.map(String::from).to_vec());
+    let only = only.unwrap_or_else(|| known().map(String::from).collect());
     if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam") {
         return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam"));
     }
-    Ok(Some(Args { cofferdam, only, json, plan: plan(samples, sparse_samples, quick) }))
+    Ok(Some(Args { cofferdam, only, json, markdown, plan: plan(samples, sparse_samples, quick) }))
 }
 
 fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> Plan {
@@ -90,15 +96,21 @@ fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> P
         back_to_back: Rounds::new(samples.unwrap_or(1_000 / divisor), 3),
         sparse: Rounds::new(sparse_samples.unwrap_or(100 / divisor), 20),
         throughput_window: Duration::from_millis(if quick { 500 } else { 4_000 }),
+        idle: if quick { 200 } else { 1_000 },
     }
 }
 
+/// Everything that can be asked for.
+fn known() -> impl Iterator<Item = &'static str> {
+    contestants::NAMES.into_iter().chain([IDLE])
+}
+
 fn names(list: &str) -> Result<Vec<String>> {
-    let unknown = |name: &&str| !contestants::NAMES.contains(name);
+    let unknown = |name: &&str| !known().any(|known| known == *name);
     if let Some(name) = list.split(',').find(unknown) {
         return Err(Failure::new(format!(
             "--only: no contestant {name:?}; there are {}",
-            contestants::NAMES.join(", ")
+            known().collect::<Vec<_>>().join(", ")
         )));
     }
     Ok(list.split(',').map(String::from).collect())
@@ -122,7 +134,8 @@ mod tests {
     #[test]
     fn the_default_is_everything_at_full_length() {
         let args = parsed("--cofferdam /x").unwrap().unwrap();
-        assert_eq!(args.only, contestants::NAMES);
+        assert!(args.only.iter().eq(known().collect::<Vec<_>>().iter()));
+        assert_eq!(args.plan.idle, 1_000);
         assert_eq!(args.plan.back_to_back, Rounds { fast: 1_000, slow: 30 });
         assert_eq!(args.plan.sparse, Rounds { fast: 100, slow: 20 });
     }

@@ -50,8 +50,16 @@ fn field(path: &str, name: &str) -> Option<String> {
 }
 
 fn memory_bytes() -> Option<u64> {
-    let kib: u64 = field("/proc/meminfo", "MemTotal")?.strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
+    Some(memory_kib("MemTotal")? * 1024)
+}
+
+/// What programs could still get without anything being swapped out.
+pub(crate) fn available_kib() -> Option<u64> {
+    memory_kib("MemAvailable")
+}
+
+fn memory_kib(name: &str) -> Option<u64> {
+    field("/proc/meminfo", name)?.strip_suffix(" kB")?.parse().ok()
 }
 
 fn date() -> Option<String> {

@@ -1,15 +1,14 @@
-//! Cofferdam beside its peers: the same programs on the same root filesystem, timed as whole commands in one
-//! run.
+//! Cofferdam beside its peers: the same programs on the same root filesystem, timed as whole commands and from
+//! inside one process, in one run.
 //!
 //! This file owns the order of things and the exit code. Contestants know how to run a workload
-//! (`contestants/`), the schedule knows when (`schedule`, `throughput`), and neither knows the other.
-
-#![forbid(unsafe_code)]
+//! (`contestants/`, `in_process/`), the schedule knows when (`schedule`, `throughput`), and neither knows the other.
 
 mod args;
 mod contestant;
 mod contestants;
 mod failure;
+mod in_process;
 mod machine;
 mod progress;
 mod report;
@@ -25,11 +24,13 @@ mod workload;
 mod workplace;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use args::{Args, Plan};
 use contestants::Field;
 use failure::{Doing, Failure, Result};
+use in_process::{IDLE, Idle};
 use machine::Machine;
 use progress::Progress;
 use report::{Latency, Report, Throughput};
@@ -43,6 +44,7 @@ const MISSED: u8 = 1;
 const BROKEN: u8 = 2;
 
 fn main() -> ExitCode {
+    in_process::become_launcher_if_asked();
     let outcome = match args::parse(std::env::args().skip(1)) {
         Ok(Some(args)) => run(&args),
         Ok(None) => {
@@ -69,13 +71,20 @@ fn run(args: &Args) -> Result<bool> {
     let mut report = measured?;
     report.targets = targets::judge(&TARGETS, &report, &args.only);
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    print!("{}", table::render(&report, Style { colours }));
+    print!("{}", table::text(&report, Style { colours }));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| Failure::new(error.to_string()))?;
-        std::fs::write(path, text + "\n").doing(format_args!("writing {}", path.display()))?;
+        write(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &args.markdown {
+        write(path, &table::markdown(&report))?;
     }
     closed?;
     verdict(&report)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).doing(format_args!("writing {}", path.display()))
 }
 
 fn verdict(report: &Report) -> Result<bool> {
@@ -93,6 +102,7 @@ fn verdict(report: &Report) -> Result<bool> {
 fn measure(args: &Args, place: &Workplace) -> Result<Report> {
     let mut progress = Progress::new();
     let machine = Machine::read();
+    let idle = measure_idle(args, place, &mut progress)?;
     let field = Field::assemble(args, place, &mut progress)?;
     let (mut latency, mut throughput) = (Vec::new(), Vec::new());
     for workload in Workload::ALL {
@@ -110,8 +120,19 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         absent: field.absent.clone(),
         latency,
         throughput,
+        idle,
         targets: Vec::new(),
     })
+}
+
+/// Before the daemons of peers start, whose memory comes and goes.
+fn measure_idle(args: &Args, place: &Workplace, progress: &mut Progress) -> Result<Option<Idle>> {
+    if !args.only.iter().any(|name| name == IDLE) {
+        return Ok(None);
+    }
+    let count = args.plan.idle;
+    let watch = |made| progress.at("idle sandboxes", made, count);
+    in_process::measure_idle(&place.rootfs(), count, watch).map(Some)
 }
 
 fn measure_latency(

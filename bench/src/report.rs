@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::args::Plan;
 use crate::contestants::{Absent, Facts};
+use crate::in_process::{DESTROY, Idle};
 use crate::machine::Machine;
 use crate::schedule::{Mode, Series};
 use crate::stats::{Statistic, Summary};
@@ -21,6 +22,7 @@ pub(crate) struct Report {
     pub(crate) absent: Vec<Absent>,
     pub(crate) latency: Vec<Latency>,
     pub(crate) throughput: Vec<Throughput>,
+    pub(crate) idle: Option<Idle>,
     pub(crate) targets: Vec<Verdict>,
 }
 
@@ -76,6 +78,7 @@ impl Report {
 pub(crate) fn latency_rows(series: Vec<Series>, workload: Workload, mode: Mode) -> Vec<Latency> {
     let mut rows: Vec<Latency> = series
         .into_iter()
+        .flat_map(with_destroys)
         .map(|series| Latency {
             summary: if series.failure.is_none() { Summary::of(&series.samples) } else { None },
             contestant: series.name,
@@ -94,6 +97,14 @@ pub(crate) fn latency_rows(series: Vec<Series>, workload: Workload, mode: Mode) 
         row.ratio_to_bwrap = ratio(median(row), bwrap);
     }
     rows
+}
+
+/// What was timed apart becomes a series of its own.
+fn with_destroys(mut series: Series) -> impl Iterator<Item = Series> {
+    let samples = std::mem::take(&mut series.destroys);
+    let destroys = Series { name: DESTROY.into(), samples, destroys: Vec::new(), failure: None };
+    let has_destroys = !destroys.samples.is_empty();
+    [series].into_iter().chain(has_destroys.then_some(destroys))
 }
 
 /// Rows of one workload at one number in flight.

@@ -39,6 +39,8 @@ impl Mode {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) samples: Vec<Duration>,
+    /// Timed apart; empty for those who cannot tell.
+    pub(crate) destroys: Vec<Duration>,
     /// A failed run ends the series: a time without it would flatter, a retry would hide it.
     pub(crate) failure: Option<String>,
 }
@@ -76,6 +78,7 @@ impl<'a, 'b> Race<'a, 'b> {
         let empty = |entrant: &Entrant<'_>| Series {
             name: entrant.contestant.name().to_owned(),
             samples: Vec::new(),
+            destroys: Vec::new(),
             failure: None,
         };
         Self { entrants, mode, shuffle: Shuffle::new(), series: entrants.iter().map(empty).collect() }
@@ -113,9 +116,13 @@ impl<'a, 'b> Race<'a, 'b> {
     fn take(&mut self, index: usize) {
         let series = &mut self.series[index];
         let taken = self.entrants[index].contestant.sample();
-        let pause = PERIOD.saturating_sub(taken.as_ref().copied().unwrap_or_default()).max(QUIET);
+        let pause =
+            PERIOD.saturating_sub(taken.as_ref().map_or(Duration::ZERO, |sample| sample.took)).max(QUIET);
         match taken {
-            Ok(took) => series.samples.push(took),
+            Ok(sample) => {
+                series.samples.push(sample.took);
+                series.destroys.extend(sample.destroy);
+            }
             Err(failure) => series.failure = Some(format!("sample {}: {failure}", series.samples.len() + 1)),
         }
         if self.mode == Mode::Sparse {
@@ -135,7 +142,7 @@ impl<'a, 'b> Race<'a, 'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestant::Contestant;
+    use crate::contestant::{Contestant, Sample};
     use crate::failure::{Failure, Result};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -150,9 +157,12 @@ mod tests {
             self.name
         }
 
-        fn sample(&self) -> Result<Duration> {
+        fn sample(&self) -> Result<Sample> {
             let run = self.runs.fetch_add(1, Ordering::Relaxed);
-            if run == self.fails_at { Err(Failure::new("broke")) } else { Ok(Duration::from_micros(1)) }
+            if run == self.fails_at {
+                return Err(Failure::new("broke"));
+            }
+            Ok(Sample { took: Duration::from_micros(1), destroy: Some(Duration::from_micros(2)) })
         }
     }
 
@@ -173,6 +183,7 @@ mod tests {
         let entrants = [entrant("a", Pace::Fast, usize::MAX), entrant("b", Pace::Slow, usize::MAX)];
         let series = race(&entrants, Mode::BackToBack, Rounds { fast: 10, slow: 2 }, |_| ());
         assert_eq!(series.iter().map(|s| s.samples.len()).collect::<Vec<_>>(), [10, 2]);
+        assert_eq!(series.iter().map(|s| s.destroys.len()).collect::<Vec<_>>(), [10, 2]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::args::{Plan, Rounds};
 use crate::contestants::Absent;
+use crate::in_process::{Idle, Inventory};
 use crate::machine::Machine;
 use crate::report::{Report, latency_rows, throughput_rows};
 use crate::schedule::{Mode, Series};
@@ -15,6 +16,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
     let series = |&(name, us): &(&str, u64)| Series {
         name: name.into(),
         samples: vec![Duration::from_micros(us); 1_000],
+        destroys: Vec::new(),
         failure: None,
     };
     let flow = |&(name, us): &(&str, u64)| {
@@ -31,11 +33,27 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
             load_at_start: Some(0.5),
         },
         load_at_end: None,
-        plan: Plan { back_to_back: rounds, sparse: rounds, throughput_window: Duration::from_secs(4) },
+        plan: Plan {
+            back_to_back: rounds,
+            sparse: rounds,
+            throughput_window: Duration::from_secs(4),
+            idle: 1_000,
+        },
         contestants: Vec::new(),
         absent: vec![Absent { name: "docker", reason: "no ".repeat(60) }],
         latency: latency_rows(rows.iter().map(series).collect(), Workload::True, Mode::BackToBack),
         throughput: throughput_rows(rows.iter().map(flow).collect(), Workload::True, 1),
+        idle: Some(idle()),
         targets: Vec::new(),
     }
+}
+
+/// What each idle sandbox of the report costs.
+pub(crate) const IDLE_KIB: f64 = 500.0;
+
+fn idle() -> Idle {
+    let before = Inventory { available_kib: 1 << 24, cgroups: 3, mounts: 30 };
+    let taken = IDLE_KIB as u64 * 1_000;
+    let during = Inventory { available_kib: before.available_kib - taken, cgroups: 5_003, ..before };
+    Idle { sandboxes: 1_000, before, during, after: before }
 }

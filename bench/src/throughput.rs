@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::contestant::{Contestant, Entrant};
-use crate::failure::Failure;
+use crate::contestant::Entrant;
+use crate::failure::{Failure, Result};
 use crate::schedule::SETTLE;
 use crate::shuffle::Shuffle;
 
@@ -54,7 +54,7 @@ pub(crate) fn race(
             let (name, flow) = &mut flows[index];
             if flow.failure.is_none() {
                 progress(name);
-                flow.add(measure(&*entrants[index].contestant, in_flight, window / SLICES));
+                flow.add(entrants[index].contestant.flow(in_flight, window / SLICES));
                 thread::sleep(SETTLE);
             }
         }
@@ -64,15 +64,15 @@ pub(crate) fn race(
 
 /// Each thread runs at least once, and again until the window closes. The time until the last of them is done
 /// counts, so that no run is counted in part.
-fn measure(contestant: &dyn Contestant, in_flight: usize, window: Duration) -> Flow {
+pub(crate) fn on_threads(run: &(dyn Fn() -> Result<()> + Sync), in_flight: usize, window: Duration) -> Flow {
     let completed = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
     let failure = Mutex::new(None);
     let start = Instant::now();
     let work = || {
         loop {
-            match contestant.sample() {
-                Ok(_) => {
+            match run() {
+                Ok(()) => {
                     completed.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
@@ -100,8 +100,7 @@ fn measure(contestant: &dyn Contestant, in_flight: usize, window: Duration) -> F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestant::Pace;
-    use crate::failure::Result;
+    use crate::contestant::{Contestant, Pace, Sample};
 
     struct Sleeper(Duration);
 
@@ -110,25 +109,25 @@ mod tests {
             "sleeper"
         }
 
-        fn sample(&self) -> Result<Duration> {
+        fn sample(&self) -> Result<Sample> {
             if self.0.is_zero() {
                 return Err(Failure::new("broke"));
             }
             thread::sleep(self.0);
-            Ok(self.0)
+            Ok(self.0.into())
         }
     }
 
     #[test]
     fn every_started_run_is_finished_and_counted() {
-        let flow = measure(&Sleeper(Duration::from_millis(30)), 4, Duration::from_millis(20));
+        let flow = Sleeper(Duration::from_millis(30)).flow(4, Duration::from_millis(20));
         assert_eq!(flow.completed, 4);
         assert!(flow.elapsed >= Duration::from_millis(30));
     }
 
     #[test]
     fn a_failure_stops_it() {
-        let flow = measure(&Sleeper(Duration::ZERO), 2, Duration::from_secs(60));
+        let flow = Sleeper(Duration::ZERO).flow(2, Duration::from_secs(60));
         assert_eq!(flow.failure, Some(Failure::new("broke")));
     }
 

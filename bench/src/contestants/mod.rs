@@ -1,4 +1,4 @@
-//! The contestants that run as whole commands, a file each, and who of them can take part on this machine.
+//! The contestants that run as whole commands, a file each, and who can take part on this machine.
 
 mod bare;
 mod bwrap;
@@ -13,21 +13,27 @@ mod runsc;
 mod whole_command;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::args::Args;
-use crate::contestant::{Entrant, Pace};
+use crate::contestant::{Contestant, Entrant, Pace};
 use crate::failure::{Failure, Result};
+use crate::in_process::{self, Host};
 use crate::progress::Progress;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 use whole_command::WholeCommand;
 
-pub(crate) const NAMES: [&str; 7] = ["bare", "bwrap", "cofferdam", "runc", "podman", "docker", "runsc"];
+pub(crate) const NAMES: [&str; 9] =
+    ["bare", "bwrap", "cofferdam", "cold", "warm", "runc", "podman", "docker", "runsc"];
+
+/// Those that run inside this process.
+const IN_PROCESS: [&str; 2] = ["cold", "warm"];
 
 /// Without these a table says nothing: they cannot be absent.
-pub(crate) const REQUIRED: [&str; 2] = ["bare", "cofferdam"];
+pub(crate) const REQUIRED: [&str; 4] = ["bare", "cofferdam", "cold", "warm"];
 
 /// A program that runs workloads, ready to do so. Dropping it stops whatever it started.
 trait Peer {
@@ -43,9 +49,9 @@ pub(crate) struct Field {
 
 struct Present {
     facts: Facts,
-    commands: Vec<(Workload, WholeCommand)>,
+    contestants: Vec<(Workload, Box<dyn Contestant>)>,
     /// Kept for its daemon.
-    _peer: Box<dyn Peer>,
+    _peer: Option<Box<dyn Peer>>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -65,9 +71,15 @@ impl Field {
     /// Prepares each one and proves it by running every workload once, output and all.
     pub(crate) fn assemble(args: &Args, place: &Workplace, progress: &mut Progress) -> Result<Self> {
         let mut field = Self { present: Vec::new(), absent: Vec::new() };
+        let mut host = None;
         for name in NAMES.into_iter().filter(|name| args.only.iter().any(|asked| asked == name)) {
             progress.show(&format!("preparing {name}"));
-            match enter(name, args, place) {
+            let entered = if IN_PROCESS.contains(&name) {
+                enter_in_process(name, &mut host, place)
+            } else {
+                enter(name, args, place)
+            };
+            match entered {
                 Ok(present) => field.present.push(present),
                 Err(failure) if REQUIRED.contains(&name) => {
                     return Err(Failure::new(format!("{name}: {failure}")));
@@ -79,12 +91,11 @@ impl Field {
     }
 
     pub(crate) fn entrants(&self, workload: Workload) -> Vec<Entrant<'_>> {
-        let commands = self.present.iter().flat_map(|present| {
-            present.commands.iter().map(move |(of, command)| (present.facts.pace, *of, command))
+        let all = self.present.iter().flat_map(|present| {
+            present.contestants.iter().map(move |(of, contestant)| (present.facts.pace, *of, contestant))
         });
-        commands
-            .filter(|(_, of, _)| *of == workload)
-            .map(|(pace, _, command)| Entrant { contestant: Box::new(command), pace })
+        all.filter(|(_, of, _)| *of == workload)
+            .map(|(pace, _, contestant)| Entrant { contestant: Box::new(&**contestant), pace })
             .collect()
     }
 
@@ -103,7 +114,23 @@ fn enter(name: &'static str, args: &Args, place: &Workplace) -> Result<Present> 
     }
     let version = commands.first().and_then(|(_, command)| command.version());
     let facts = Facts { name, version, pace: peer.pace() };
-    Ok(Present { facts, commands, _peer: peer })
+    let boxed = |(workload, command)| (workload, Box::new(command) as Box<dyn Contestant>);
+    let contestants = commands.into_iter().map(boxed).collect();
+    Ok(Present { facts, contestants, _peer: Some(peer) })
+}
+
+/// All of them share one host, which is started for the first.
+fn enter_in_process(name: &'static str, host: &mut Option<Arc<Host>>, place: &Workplace) -> Result<Present> {
+    let host = match host {
+        Some(host) => host,
+        None => host.insert(in_process::host(&place.rootfs())?),
+    };
+    let mut contestants = Vec::new();
+    for workload in Workload::ALL {
+        contestants.push((workload, in_process::contestant(name, host, workload)?));
+    }
+    let version = Some(format!("cofferdam {}", env!("CARGO_PKG_VERSION")));
+    Ok(Present { facts: Facts { name, version, pace: Pace::Fast }, contestants, _peer: None })
 }
 
 fn prepare(name: &'static str, args: &Args, place: &Workplace) -> Result<Box<dyn Peer>> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::contestant::Contestant;
+use crate::contestant::{Contestant, Sample};
 use crate::failure::{Doing, Failure, Result};
 use crate::workload::Workload;
 use crate::workplace::CGROUP;
@@ -91,17 +91,17 @@ impl WholeCommand {
     }
 }
 
-impl Contestant for &WholeCommand {
+impl Contestant for WholeCommand {
     fn name(&self) -> &str {
         self.name
     }
 
-    fn sample(&self) -> Result<Duration> {
+    fn sample(&self) -> Result<Sample> {
         let mut command = self.command();
         let start = Instant::now();
         let status = command.status().doing(format_args!("starting {}", self.program.display()))?;
         let took = start.elapsed();
-        if status.success() { Ok(took) } else { Err(Failure::new(status.to_string())) }
+        if status.success() { Ok(took.into()) } else { Err(Failure::new(status.to_string())) }
     }
 }
 

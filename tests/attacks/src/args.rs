@@ -4,7 +4,7 @@ use crate::catalogue::control;
 use cofferdam_core::Control;
 use std::path::PathBuf;
 
-pub const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 usage: cofferdam-attacks [--quick] [--only PATTERN] [--list] [--json OUT] [--markdown OUT]
                          [--probe PATH] [--cofferdam PATH]
 
@@ -19,20 +19,20 @@ usage: cofferdam-attacks [--quick] [--only PATTERN] [--list] [--json OUT] [--mar
   --without A,B     the controls that --try leaves out";
 
 #[derive(Debug, Default)]
-pub struct Args {
-    pub quick: bool,
-    pub list: bool,
-    pub only: Option<String>,
-    pub json: Option<PathBuf>,
-    pub markdown: Option<PathBuf>,
-    pub probe: Option<PathBuf>,
-    pub cofferdam: Option<PathBuf>,
-    pub attempt: Option<String>,
-    pub without: Vec<Control>,
+pub(crate) struct Args {
+    pub(crate) quick: bool,
+    pub(crate) list: bool,
+    pub(crate) only: Option<String>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
+    pub(crate) probe: Option<PathBuf>,
+    pub(crate) cofferdam: Option<PathBuf>,
+    pub(crate) attempt: Option<String>,
+    pub(crate) without: Vec<Control>,
 }
 
 impl Args {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut args = Self::default();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -53,7 +53,7 @@ impl Args {
     }
 
     /// Whether a name is asked for.
-    pub fn wants(&self, names: &[&str]) -> bool {
+    pub(crate) fn wants(&self, names: &[&str]) -> bool {
         self.only.as_ref().is_none_or(|pattern| names.iter().any(|name| name.contains(pattern.as_str())))
     }
 }

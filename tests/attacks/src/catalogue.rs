@@ -5,55 +5,55 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The catalogue as it was when this program was built.
-pub const TEXT: &str = include_str!("../catalogue.toml");
+pub(crate) const TEXT: &str = include_str!("../catalogue.toml");
 
 /// Every case id of the threat list, in its order.
-pub const IDS: &str = include_str!("../ids.txt");
+pub(crate) const IDS: &str = include_str!("../ids.txt");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Catalogue {
-    pub case: BTreeMap<String, Case>,
-    pub control: BTreeMap<String, Kill>,
+pub(crate) struct Catalogue {
+    pub(crate) case: BTreeMap<String, Case>,
+    pub(crate) control: BTreeMap<String, Kill>,
 }
 
 /// One case; it has at least one of `runs`, `host`, `na` and `later`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
-    pub title: String,
+pub(crate) struct Case {
+    pub(crate) title: String,
     #[serde(default)]
-    pub runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
     #[serde(default)]
-    pub host: Vec<Host>,
-    pub na: Option<String>,
-    pub later: Option<String>,
+    pub(crate) host: Vec<Host>,
+    pub(crate) na: Option<String>,
+    pub(crate) later: Option<String>,
 }
 
 /// A probe in a sandbox, with everything in place and again without `steps`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
-    pub probe: String,
+pub(crate) struct Run {
+    pub(crate) probe: String,
     #[serde(default)]
-    pub args: Vec<String>,
+    pub(crate) args: Vec<String>,
     #[serde(default)]
-    pub steps: Vec<ControlName>,
+    pub(crate) steps: Vec<ControlName>,
     #[serde(default)]
-    pub behind: Vec<ControlName>,
-    pub no_control: Option<String>,
+    pub(crate) behind: Vec<ControlName>,
+    pub(crate) no_control: Option<String>,
     #[serde(default)]
-    pub expect: Expect,
+    pub(crate) expect: Expect,
     #[serde(default)]
-    pub image: ImageKind,
+    pub(crate) image: ImageKind,
     /// Another CPU limit than the suite's.
-    pub cpus: Option<String>,
+    pub(crate) cpus: Option<String>,
 }
 
 /// How a run with everything in place ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Expect {
+pub(crate) enum Expect {
     #[default]
     Exit0,
     /// It may be killed for its memory as well.
@@ -63,7 +63,7 @@ pub enum Expect {
 /// The root filesystem of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ImageKind {
+pub(crate) enum ImageKind {
     #[default]
     Host,
     /// The folder that the suite made, with traps in it.
@@ -73,34 +73,37 @@ pub enum ImageKind {
 /// A driver outside the sandbox.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
-    pub driver: String,
-    pub does: String,
+pub(crate) struct Host {
+    pub(crate) driver: String,
+    pub(crate) does: String,
     /// The probes that it runs.
     #[serde(default)]
-    pub probes: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers, and for the tests of the catalogue"))]
+    pub(crate) probes: Vec<String>,
     /// What `--quick` does instead; absent = it is as quick as the others.
-    pub quick: Option<String>,
+    pub(crate) quick: Option<String>,
 }
 
 /// What notices that a control is missing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kill {
+pub(crate) struct Kill {
     #[serde(default)]
-    pub probes: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers, and for the tests of the catalogue"))]
+    pub(crate) probes: Vec<String>,
     #[serde(default)]
-    pub drivers: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers, and for the tests of the catalogue"))]
+    pub(crate) drivers: Vec<String>,
     /// Other controls that imply it, so that they have to be left out as well for it to matter.
     #[serde(default)]
-    pub with: Vec<ControlName>,
+    pub(crate) with: Vec<ControlName>,
     /// Why nothing can, on the machines that there are.
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct ControlName(pub Control);
+pub(crate) struct ControlName(pub Control);
 
 impl TryFrom<String> for ControlName {
     type Error = String;
@@ -110,22 +113,22 @@ impl TryFrom<String> for ControlName {
     }
 }
 
-pub fn control(name: &str) -> Option<Control> {
+pub(crate) fn control(name: &str) -> Option<Control> {
     Control::ALL.into_iter().find(|control| control.name() == name)
 }
 
 impl Catalogue {
-    pub fn load() -> Result<Self, String> {
+    pub(crate) fn load() -> Result<Self, String> {
         toml::from_str(TEXT).map_err(|error| format!("catalogue.toml: {error}"))
     }
 
     /// The cases in the order of the threat list.
-    pub fn ordered(&self) -> impl Iterator<Item = (&'static str, &Case)> {
+    pub(crate) fn ordered(&self) -> impl Iterator<Item = (&'static str, &Case)> {
         ids().filter_map(|id| Some((id, self.case.get(id)?)))
     }
 }
 
-pub fn ids() -> impl Iterator<Item = &'static str> {
+pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
     IDS.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 

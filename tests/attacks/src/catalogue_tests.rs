@@ -11,7 +11,8 @@ fn probes() -> BTreeSet<String> {
         if path.extension().is_some_and(|ending| ending == "c") {
             let text = std::fs::read_to_string(path).unwrap();
             let rows = text.lines().filter_map(|line| line.trim().strip_prefix("{ \""));
-            names.extend(rows.filter_map(|row| Some(row.split_once("\", ")?.0.to_owned())));
+            let first = rows.filter_map(|row| Some(row.split_once("\", ")?.0.to_owned()));
+            names.extend(first.filter(|name| ids().any(|id| name.starts_with(id))));
         }
     }
     names

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 
 #[derive(Debug)]
-pub struct Heart {
+pub(crate) struct Heart {
     cell: Cell,
     pauses: Arc<Mutex<Pauses>>,
     reader: JoinHandle<()>,
@@ -20,7 +20,7 @@ struct Pauses {
 }
 
 impl Heart {
-    pub async fn start(lab: &mut Lab) -> Result<Self, String> {
+    pub(crate) async fn start(lab: &mut Lab) -> Result<Self, String> {
         let cell = lab.cell(&Wish::default()).await.map_err(|e| format!("the neighbour: {e}"))?;
         let process = lab.start(&cell, &["--beat", "20"]).await?;
         let mut stdout = process.take_stdout().ok_or("the neighbour has no stdout")?;
@@ -38,12 +38,12 @@ impl Heart {
         Ok(Self { cell, pauses, reader })
     }
 
-    pub fn slot(&self) -> u32 {
+    pub(crate) fn slot(&self) -> u32 {
         self.cell.slot
     }
 
     /// The longest pause since it was last asked, up to now.
-    pub fn longest_pause(&self) -> Duration {
+    pub(crate) fn longest_pause(&self) -> Duration {
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         let longest = pauses.longest.max(pauses.last.elapsed());
         pauses.longest = Duration::ZERO;
@@ -51,7 +51,7 @@ impl Heart {
     }
 
     /// Ends the neighbour; the longest pause that there was.
-    pub async fn stop(self) -> Result<Duration, String> {
+    pub(crate) async fn stop(self) -> Result<Duration, String> {
         let longest = self.longest_pause();
         if self.reader.is_finished() {
             return Err("the neighbour died".to_owned());

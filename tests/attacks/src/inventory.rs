@@ -1,7 +1,7 @@
 //! What there is on the host because of sandboxes, so that before and after can be compared.
 //!
 //! Other programs on the machine may make sandboxes at the same time, so a group counts only if nobody holds
-//! the lock on its slot, and a process only if its ids are of a slot that this run has used.
+//! the lock on its slot, and a process only if its ids are of such a slot that this run has used.
 
 use cofferdam_linux::slots::{IDS_PER_SLOT, Slots, first_id};
 use std::collections::BTreeSet;
@@ -10,24 +10,27 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Where the locks on slots are.
+const SLOTS: &str = "/run/cofferdam/slots";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inventory {
-    pub processes: BTreeSet<u32>,
-    pub groups: BTreeSet<String>,
-    pub mounts: usize,
-    pub descriptors: usize,
-    pub launcher_descriptors: usize,
-    pub launcher_children: usize,
-    pub folders: BTreeSet<String>,
+pub(crate) struct Inventory {
+    pub(crate) processes: BTreeSet<u32>,
+    pub(crate) groups: BTreeSet<String>,
+    pub(crate) mounts: usize,
+    pub(crate) descriptors: usize,
+    pub(crate) launcher_descriptors: usize,
+    pub(crate) launcher_children: usize,
+    pub(crate) folders: BTreeSet<String>,
 }
 
 impl Inventory {
-    pub fn take(slots: &BTreeSet<u32>, launchers: &[u32]) -> Self {
+    pub(crate) fn take(slots: &BTreeSet<u32>, launchers: &[u32]) -> Self {
         let count = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let folders = fs::read_dir("/run/cofferdam").into_iter().flatten().flatten();
         Self {
-            processes: processes(slots),
+            processes: processes(&free(slots)),
             groups: orphans(),
             mounts: mounts.lines().count(),
             descriptors: count("/proc/self/fd".to_owned()),
@@ -37,14 +40,22 @@ impl Inventory {
         }
     }
 
-    /// What there is now and was not then, in words.
-    pub fn since(&self, before: &Self) -> Vec<String> {
+    /// What a case has left on the host, in words.
+    pub(crate) fn left_since(&self, before: &Self) -> Vec<String> {
         let mut more: Vec<String> = Vec::new();
         more.extend(self.processes.difference(&before.processes).map(|pid| format!("process {pid}")));
         more.extend(self.groups.difference(&before.groups).map(|group| format!("cgroup {group}")));
         more.extend(self.folders.difference(&before.folders).map(|folder| format!("folder {folder}")));
+        if self.mounts > before.mounts {
+            more.push(format!("mounts: {} before, {} now", before.mounts, self.mounts));
+        }
+        more
+    }
+
+    /// The same, with what launchers and this program hold.
+    pub(crate) fn since(&self, before: &Self) -> Vec<String> {
+        let mut more = self.left_since(before);
         for (what, now, then) in [
-            ("mounts", self.mounts, before.mounts),
             ("descriptors here", self.descriptors, before.descriptors),
             ("descriptors of launchers", self.launcher_descriptors, before.launcher_descriptors),
             ("sandboxes of launchers", self.launcher_children, before.launcher_children),
@@ -58,7 +69,7 @@ impl Inventory {
 }
 
 /// Takes inventories until nothing is left over, or says what is.
-pub async fn back_to(
+pub(crate) async fn back_to(
     before: &Inventory,
     slots: &BTreeSet<u32>,
     launchers: &[u32],
@@ -77,8 +88,14 @@ pub async fn back_to(
     }
 }
 
+/// The slots that nobody holds now: a process in one of them belongs to nobody any more.
+fn free(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let Ok(locks) = Slots::open(Path::new(SLOTS)) else { return BTreeSet::new() };
+    slots.iter().copied().filter(|slot| locks.is_free(*slot)).collect()
+}
+
 /// Processes whose owner is an id of one of the slots.
-pub fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
+pub(crate) fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
     let is_ours =
         |uid: u32| slots.iter().any(|slot| (0..IDS_PER_SLOT).contains(&uid.wrapping_sub(first_id(*slot))));
     all_processes()
@@ -86,13 +103,13 @@ pub fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
         .collect()
 }
 
-pub fn all_processes() -> impl Iterator<Item = u32> {
+pub(crate) fn all_processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Processes whose command line has the text in it.
-pub fn marked(marker: &str) -> Vec<u32> {
+pub(crate) fn marked(marker: &str) -> Vec<u32> {
     let has = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|line| line.windows(marker.len()).any(|window| window == marker.as_bytes()))
@@ -100,8 +117,14 @@ pub fn marked(marker: &str) -> Vec<u32> {
     all_processes().filter(has).collect()
 }
 
+/// Whether a process runs; one that is dead and waits for its parent to notice does not.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
 /// The direct children of a process.
-pub fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let parent = |child: &u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
@@ -112,7 +135,7 @@ pub fn children(pid: u32) -> Vec<u32> {
 /// Groups of sandboxes whose slot nobody holds.
 fn orphans() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let Ok(slots) = Slots::open(Path::new("/run/cofferdam/slots")) else { return found };
+    let Ok(slots) = Slots::open(Path::new(SLOTS)) else { return found };
     for controller in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
         let base = controller.path().join("cofferdam");
         for group in fs::read_dir(&base).into_iter().flatten().flatten() {

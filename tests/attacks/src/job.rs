@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Runs the probe as a job, with its time limits; artifacts go to a folder of the host, if one is named.
-pub async fn probe(
+pub(crate) async fn probe(
     lab: &mut Lab,
     argv: &[&str],
     timeout: Duration,

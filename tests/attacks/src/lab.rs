@@ -16,78 +16,78 @@ use std::process::{Child, Command, Stdio as HostStdio};
 use std::time::Duration;
 
 /// Small, so that going over it is quick and harmless where the limit is missing.
-pub const MEMORY_BYTES: u64 = 128 << 20;
-pub const DISK_BYTES: u64 = 16 << 20;
-pub const PIDS: u32 = 64;
+pub(crate) const MEMORY_BYTES: u64 = 128 << 20;
+pub(crate) const DISK_BYTES: u64 = 16 << 20;
+pub(crate) const PIDS: u32 = 64;
 
 /// Where the probe lies inside.
-pub const PROBE: &str = "/workspace/probe";
+pub(crate) const PROBE: &str = "/workspace/probe";
 
 /// What only the launcher can leave out.
 const BY_LAUNCHER: ControlSet = ControlSet::of(&[Control::ClosedFds, Control::CleanEnvironment]);
 
 /// A launcher and the backend that talks to it.
 #[derive(Debug)]
-pub struct Launched {
-    pub backend: NativeBackend,
-    pub child: Child,
+pub(crate) struct Launched {
+    pub(crate) backend: NativeBackend,
+    pub(crate) child: Child,
 }
 
 impl Launched {
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
 /// A sandbox, and what the host knows of it.
 #[derive(Debug)]
-pub struct Cell {
-    pub sandbox: Box<dyn Sandbox>,
-    pub slot: u32,
-    pub launcher: u32,
+pub(crate) struct Cell {
+    pub(crate) sandbox: Box<dyn Sandbox>,
+    pub(crate) slot: u32,
+    pub(crate) launcher: u32,
 }
 
 impl Cell {
-    pub fn first_id(&self) -> u32 {
+    pub(crate) fn first_id(&self) -> u32 {
         slots::first_id(self.slot)
     }
 }
 
 #[derive(Debug)]
-pub struct Lab {
-    pub quick: bool,
-    pub plants: Plants,
-    pub probe: PathBuf,
-    pub cofferdam: Option<PathBuf>,
+pub(crate) struct Lab {
+    pub(crate) quick: bool,
+    pub(crate) plants: Plants,
+    pub(crate) probe: PathBuf,
+    pub(crate) cofferdam: Option<PathBuf>,
     probe_bytes: Vec<u8>,
     launcher: PathBuf,
     launched: HashMap<(u64, bool), Launched>,
     /// Every slot that this run has used.
-    pub slots: BTreeSet<u32>,
+    pub(crate) slots: BTreeSet<u32>,
 }
 
 /// How a sandbox differs from the suite's usual one.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
-    pub leave_out: ControlSet,
+pub(crate) struct Wish {
+    pub(crate) leave_out: ControlSet,
     /// Strict although something is left out: it has to be refused.
-    pub strict: bool,
-    pub fail_at: Option<Stage>,
-    pub image: Option<PathBuf>,
-    pub cpus: Option<String>,
+    pub(crate) strict: bool,
+    pub(crate) fail_at: Option<Stage>,
+    pub(crate) image: Option<PathBuf>,
+    pub(crate) cpus: Option<String>,
     /// A launcher that makes parts of sandboxes ahead.
-    pub spares: bool,
-    pub pausable: bool,
+    pub(crate) spares: bool,
+    pub(crate) pausable: bool,
 }
 
 impl Wish {
-    pub fn without(controls: &[Control]) -> Self {
+    pub(crate) fn without(controls: &[Control]) -> Self {
         Self { leave_out: ControlSet::of(controls), ..Self::default() }
     }
 }
 
 impl Lab {
-    pub fn open(probe: &Path, cofferdam: Option<PathBuf>, quick: bool) -> io::Result<Self> {
+    pub(crate) fn open(probe: &Path, cofferdam: Option<PathBuf>, quick: bool) -> io::Result<Self> {
         let launcher = std::env::current_exe()?.with_file_name("attack-launcher");
         for file in [&launcher, probe] {
             if !file.is_file() {
@@ -108,7 +108,7 @@ impl Lab {
     }
 
     /// Starts a launcher with what a careless server would pass on to it.
-    pub fn launch(&self, leave_out: ControlSet, spares: bool) -> io::Result<Launched> {
+    pub(crate) fn launch(&self, leave_out: ControlSet, spares: bool) -> io::Result<Launched> {
         let (host, inner) = socket::pair()?;
         let mut command = Command::new(&self.probe);
         command.args(["--plant", &self.plants.name, &self.plants.nonce]).arg(&self.plants.host_file);
@@ -132,17 +132,17 @@ impl Lab {
     }
 
     /// The usual launcher's backend, for drivers that go through the worker.
-    pub fn backend(&mut self) -> Result<&NativeBackend, BackendError> {
+    pub(crate) fn backend(&mut self) -> Result<&NativeBackend, BackendError> {
         let launched = self.launched(ControlSet::EMPTY, false);
         launched.map(|l| &l.backend).map_err(|e| BackendError::failed("starting a launcher", e))
     }
 
-    pub fn launcher_pids(&self) -> Vec<u32> {
+    pub(crate) fn launcher_pids(&self) -> Vec<u32> {
         self.launched.values().map(Launched::pid).collect()
     }
 
     /// Makes a sandbox without the probe in it.
-    pub async fn bare(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
+    pub(crate) async fn bare(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
         let launched = self.launched(wish.leave_out, wish.spares);
         let launched = launched.map_err(|e| BackendError::failed("starting a launcher", e))?;
         let cell = create(launched, wish).await?;
@@ -151,19 +151,19 @@ impl Lab {
     }
 
     /// Makes a sandbox with the probe in it.
-    pub async fn cell(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
+    pub(crate) async fn cell(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
         let cell = self.bare(wish).await?;
         self.bring_probe(&cell).await?;
         Ok(cell)
     }
 
-    pub async fn bring_probe(&self, cell: &Cell) -> Result<(), BackendError> {
+    pub(crate) async fn bring_probe(&self, cell: &Cell) -> Result<(), BackendError> {
         let content = Box::new(Cursor::new(self.probe_bytes.clone()));
         cell.sandbox.write_file(&guest(PROBE), 0o755, content).await.map(drop)
     }
 
     /// Runs one probe in a sandbox of its own, which is gone afterwards.
-    pub async fn run(&mut self, wish: &Wish, argv: &[&str]) -> Result<Output, String> {
+    pub(crate) async fn run(&mut self, wish: &Wish, argv: &[&str]) -> Result<Output, String> {
         let cell = self.cell(wish).await.map_err(|e| format!("create: {e}"))?;
         let output = self.run_in(&cell, argv).await;
         let destroyed = cell.sandbox.destroy().await;
@@ -172,12 +172,12 @@ impl Lab {
     }
 
     /// Runs one probe; `{names}` in its arguments are filled in.
-    pub async fn run_in(&self, cell: &Cell, argv: &[&str]) -> Result<Output, String> {
+    pub(crate) async fn run_in(&self, cell: &Cell, argv: &[&str]) -> Result<Output, String> {
         let process = self.start(cell, argv).await?;
         probe::finish(&*process, cell).await
     }
 
-    pub async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
+    pub(crate) async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
         let mut words = vec![PROBE.to_owned()];
         for arg in argv {
             words.push(self.plants.fill(arg, cell.first_id()).map_err(|e| format!("{arg}: {e}"))?);
@@ -187,7 +187,7 @@ impl Lab {
 }
 
 /// Makes a sandbox by a launcher; what is left out of it is left out of no other.
-pub async fn create(launched: &Launched, wish: &Wish) -> Result<Cell, BackendError> {
+pub(crate) async fn create(launched: &Launched, wish: &Wish) -> Result<Cell, BackendError> {
     set_mutation(&launched.backend, (wish.leave_out, wish.fail_at));
     let made = launched.backend.create(spec(wish)).await;
     set_mutation(&launched.backend, (ControlSet::EMPTY, None));
@@ -200,7 +200,7 @@ fn set_mutation(backend: &NativeBackend, mutation: (ControlSet, Option<Stage>)) 
     *backend.mutation.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = mutation;
 }
 
-pub fn spec(wish: &Wish) -> SandboxSpec {
+pub(crate) fn spec(wish: &Wish) -> SandboxSpec {
     let cpus = wish.cpus.as_deref().and_then(|text| Cpus::parse("cpus", text).ok()).unwrap_or(Cpus::ONE);
     let is_strict = wish.strict || wish.leave_out.is_empty();
     SandboxSpec {
@@ -217,7 +217,7 @@ pub fn spec(wish: &Wish) -> SandboxSpec {
     }
 }
 
-pub fn limits(cpus: Cpus) -> Limits {
+pub(crate) fn limits(cpus: Cpus) -> Limits {
     Limits {
         cpus,
         memory_bytes: MEMORY_BYTES,
@@ -236,7 +236,7 @@ fn sandbox_id() -> SandboxId {
 }
 
 /// A process with pipes and nothing but `PATH` in its environment, in `/workspace`.
-pub fn process(argv: Vec<String>) -> ProcessSpec {
+pub(crate) fn process(argv: Vec<String>) -> ProcessSpec {
     ProcessSpec {
         argv,
         env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
@@ -247,7 +247,7 @@ pub fn process(argv: Vec<String>) -> ProcessSpec {
 }
 
 /// A path that the suite itself has written down.
-pub fn guest(path: &str) -> GuestPath {
+pub(crate) fn guest(path: &str) -> GuestPath {
     GuestPath::parse("path", path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

@@ -14,81 +14,101 @@ mod lab;
 mod mutation;
 mod plants;
 mod probe;
+mod report;
 mod row;
 mod runs;
+mod suite;
 
 use args::Args;
 use catalogue::Catalogue;
+use lab::{Lab, Wish};
+use report::Report;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match Args::parse(std::env::args().skip(1)) {
-        Ok(args) => args,
+    match Args::parse(std::env::args().skip(1)).and_then(|args| start(&args)) {
+        Ok(code) => code,
         Err(text) => {
-            eprintln!("{text}");
-            return ExitCode::from(2);
+            eprintln!("cofferdam-attacks: {text}");
+            ExitCode::from(2)
         }
+    }
+}
+
+fn start(args: &Args) -> Result<ExitCode, String> {
+    let catalogue = Catalogue::load()?;
+    if args.list {
+        list(&catalogue);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(
+            "it needs root: it makes sandboxes as a server does, and looks at them from outside".to_owned()
+        );
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|e| e.to_string())?.block_on(run(args, &catalogue))
+}
+
+async fn run(args: &Args, catalogue: &Catalogue) -> Result<ExitCode, String> {
+    let probe = args.probe.clone().unwrap_or_else(|| PathBuf::from("target/attacks/probe"));
+    let mut lab = Lab::open(&probe, args.cofferdam.clone(), args.quick).map_err(|e| e.to_string())?;
+    if let Some(command) = &args.attempt {
+        return attempt(&mut lab, command, &Wish::without(&args.without)).await;
+    }
+    let report = suite::run(&mut lab, catalogue, args).await?;
+    write_results(args, &report)?;
+    let counts = report.counts();
+    println!("\n{}", report.summary());
+    println!("attacks: {} passed, {} failed", counts.passed, counts.failed);
+    Ok(if counts.failed == 0 && counts.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write_results(args: &Args, report: &Report) -> Result<(), String> {
+    let write = |path: &Path, text: String| {
+        if let Some(folder) = path.parent() {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let catalogue = Catalogue::load().unwrap();
-        let mut lab =
-            lab::Lab::open(args.probe.as_deref().unwrap(), args.cofferdam.clone(), args.quick).unwrap();
-        if let Some(command) = &args.attempt {
-            let cell = lab.cell(&lab::Wish::without(&args.without)).await.unwrap();
-            let argv = ["/bin/sh", "-c", command].map(str::to_owned).to_vec();
-            let process = cell.sandbox.start(lab::process(argv)).await.unwrap();
-            let output = probe::finish(&*process, &cell).await.unwrap();
-            println!("{:?}\n{}", output.status, String::from_utf8_lossy(&output.text));
-            for row in cell.sandbox.isolation().await.unwrap().controls {
-                if row.state != cofferdam_core::ControlState::Enforced {
-                    println!("{} {:?}", row.control, row.state)
-                }
-            }
-            return;
+    if let Some(path) = &args.json {
+        write(path, serde_json::to_string_pretty(report).map_err(|e| e.to_string())?)?;
+    }
+    if let Some(path) = &args.markdown {
+        write(path, report.markdown())?;
+    }
+    Ok(())
+}
+
+fn list(catalogue: &Catalogue) {
+    for (id, case) in catalogue.ordered() {
+        println!("{id:<11} {}", case.title);
+        for run in &case.runs {
+            println!("{:13}{}", "", run.probe);
         }
-        for (id, case) in catalogue.ordered() {
-            for run in &case.runs {
-                if args.wants(&[id, &run.probe]) {
-                    let row = runs::run(&mut lab, id, run).await;
-                    println!(
-                        "{} {:28} wall {:6} control {:6} {}ms {}",
-                        if row.passed() { "ok  " } else { "FAIL" },
-                        row.what,
-                        row.wall.word(),
-                        row.control.word(),
-                        row.took_ms,
-                        if row.passed() {
-                            String::new()
-                        } else {
-                            format!(
-                                "\n      wall: {}\n      ctl[{:?} behind {:?}]: {}",
-                                row.wall.detail(),
-                                row.left_out,
-                                row.behind,
-                                row.control.detail()
-                            )
-                        }
-                    );
-                }
-            }
-            for host in &case.host {
-                if args.wants(&[id, &host.driver]) {
-                    let row = host::drive(&mut lab, id, &host.driver).await;
-                    println!(
-                        "{} {:28} wall {:6} control {:6} {}ms\n      wall: {}\n      ctl[{:?}]: {}",
-                        if row.passed() { "ok  " } else { "FAIL" },
-                        row.what,
-                        row.wall.word(),
-                        row.control.word(),
-                        row.took_ms,
-                        row.wall.detail(),
-                        row.left_out,
-                        row.control.detail()
-                    );
-                }
+        for host in &case.host {
+            println!("{:13}{}: {}", "", host.driver, host.does);
+        }
+        for (word, reason) in [("n/a", &case.na), ("later", &case.later)] {
+            if let Some(reason) = reason {
+                println!("{:13}{word}: {reason}", "");
             }
         }
-    });
-    ExitCode::SUCCESS
+    }
+}
+
+/// For whoever writes a case: what a command says in a sandbox, and what its report does not claim.
+async fn attempt(lab: &mut Lab, command: &str, wish: &Wish) -> Result<ExitCode, String> {
+    let cell = lab.cell(wish).await.map_err(|e| e.to_string())?;
+    let argv = ["/bin/sh", "-c", command].map(str::to_owned).to_vec();
+    let process = cell.sandbox.start(lab::process(argv)).await.map_err(|e| e.to_string())?;
+    let output = probe::finish(&*process, &cell).await?;
+    println!("{}{:?}", String::from_utf8_lossy(&output.text), output.status);
+    let report = cell.sandbox.isolation().await.map_err(|e| e.to_string())?;
+    for row in report.controls.iter().filter(|row| row.state != cofferdam_core::ControlState::Enforced) {
+        println!("{}: {:?}", row.control, row.state);
+    }
+    cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -11,36 +11,33 @@ use serde::Serialize;
 
 /// What came of leaving out one control.
 #[derive(Debug, Clone, Serialize)]
-pub struct Mutant {
-    pub control: Control,
+pub(crate) struct Mutant {
+    pub(crate) control: Control,
     /// Others that have to go with it, because they imply it.
-    pub with: Vec<Control>,
+    pub(crate) with: Vec<Control>,
     /// What went red when it, and `with`, were left out and nothing else.
-    pub killed_by: Vec<String>,
+    pub(crate) killed_by: Vec<String>,
     /// What went red only behind further walls that were left out both times.
-    pub killed_behind: Vec<String>,
+    pub(crate) killed_behind: Vec<String>,
     /// Whether its row went from enforced to absent.
-    pub row: Result<(), String>,
+    pub(crate) row: Result<(), String>,
     /// Whether strict mode refused; `None` for a control that is not mandatory.
-    pub strict: Option<Result<String, String>>,
-    pub reason: Option<String>,
+    pub(crate) strict: Option<Result<String, String>>,
+    pub(crate) reason: Option<String>,
 }
 
 impl Mutant {
-    pub fn is_killed(&self) -> bool {
+    pub(crate) fn is_killed(&self) -> bool {
         !self.killed_by.is_empty() || !self.killed_behind.is_empty()
     }
 
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         let has_strict = self.strict.as_ref().is_none_or(Result::is_ok);
-        match &self.reason {
-            Some(_) if !self.is_killed() => has_strict,
-            _ => self.is_killed() && self.row.is_ok() && has_strict,
-        }
+        has_strict && (self.reason.is_some() || self.is_killed() && self.row.is_ok())
     }
 }
 
-pub async fn run(lab: &mut Lab, catalogue: &Catalogue, rows: &[Row]) -> Vec<Mutant> {
+pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, rows: &[Row]) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for control in Control::ALL {
         let kill = &catalogue.control[&control.name()];
@@ -61,10 +58,7 @@ async fn mutant(lab: &mut Lab, control: Control, kill: &Kill, rows: &[Row]) -> M
     if let Some(line) = changed(&wanted, &seen) {
         killed_by.push(format!("priv-02-golden ({line})"));
     }
-    let row = match &kill.reason {
-        Some(reason) if kill.probes.is_empty() && kill.drivers.is_empty() => Err(reason.clone()),
-        _ => row_flips(lab, control, &all, &with).await,
-    };
+    let row = row_flips(lab, control, &all, &with).await;
     let strict = if control.mandatory() { Some(refused(lab, control, &all).await) } else { None };
     Mutant { control, with, killed_by, killed_behind, row, strict, reason: kill.reason.clone() }
 }

@@ -14,16 +14,16 @@ use std::process::{Child, Command, Stdio};
 const SHARED_FILE: &str = "/usr/bin/true";
 
 #[derive(Debug)]
-pub struct Plants {
+pub(crate) struct Plants {
     /// Everything that is a file lies below it.
-    pub folder: PathBuf,
-    pub nonce: String,
-    pub host_file: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) nonce: String,
+    pub(crate) host_file: PathBuf,
     /// A root filesystem with traps in it.
-    pub image: PathBuf,
-    pub name: String,
-    pub port: u16,
-    pub sysv_key: u32,
+    pub(crate) image: PathBuf,
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) sysv_key: u32,
     probe: PathBuf,
     sleeper: Child,
     _listeners: (TcpListener, Option<TcpListener>, UnixListener),
@@ -32,7 +32,7 @@ pub struct Plants {
 }
 
 /// Hexadecimal digits that nobody can guess.
-pub fn random_hex(bytes: usize) -> io::Result<String> {
+pub(crate) fn random_hex(bytes: usize) -> io::Result<String> {
     let mut random = vec![0; bytes];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -50,7 +50,7 @@ fn listeners() -> io::Result<(TcpListener, Option<TcpListener>, u16)> {
 }
 
 impl Plants {
-    pub fn make(probe: &Path) -> io::Result<Self> {
+    pub(crate) fn make(probe: &Path) -> io::Result<Self> {
         let (nonce, name) = (random_hex(16)?, format!("cofferdam-attack-{}", random_hex(6)?));
         let folder = std::env::temp_dir().join(&name);
         fs::create_dir(&folder)?;
@@ -92,7 +92,7 @@ impl Plants {
     }
 
     /// What the catalogue's `{names}` stand for; `first_id` is the sandbox's.
-    pub fn fill(&self, text: &str, first_id: u32) -> io::Result<String> {
+    pub(crate) fn fill(&self, text: &str, first_id: u32) -> io::Result<String> {
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let half = |text: String, second: bool| {
             let (a, b) = text.split_at(text.len() / 2);

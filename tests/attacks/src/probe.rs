@@ -20,27 +20,27 @@ const AT_MOST: Duration = Duration::from_secs(180);
 const LINES_SHOWN: usize = 4;
 
 #[derive(Debug)]
-pub struct Output {
-    pub status: ExitStatus,
-    pub text: Vec<u8>,
-    pub oom_kills: u64,
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) text: Vec<u8>,
+    pub(crate) oom_kills: u64,
 }
 
 impl Output {
-    pub fn held(&self) -> bool {
+    pub(crate) fn held(&self) -> bool {
         self.status == ExitStatus::Exited(HELD)
     }
 
-    pub fn broke(&self) -> bool {
+    pub(crate) fn broke(&self) -> bool {
         self.status == ExitStatus::Exited(BROKE)
     }
 
-    pub fn contains(&self, needle: &str) -> bool {
+    pub(crate) fn contains(&self, needle: &str) -> bool {
         self.text.windows(needle.len()).any(|window| window == needle.as_bytes())
     }
 
     /// How it ended, with the line that says most.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         let said = |word: &str| -> Option<String> {
             let lines = text.lines().filter_map(|line| line.strip_prefix(word));
@@ -56,7 +56,7 @@ impl Output {
 }
 
 /// Waits for the end of a process and of its output.
-pub async fn finish(process: &dyn Process, cell: &Cell) -> Result<Output, String> {
+pub(crate) async fn finish(process: &dyn Process, cell: &Cell) -> Result<Output, String> {
     let (out, error) = (process.take_stdout(), process.take_stderr());
     let all = async { tokio::join!(read(out), read(error), process.wait()) };
     let (mut text, error, status) = timeout(AT_MOST, all).await.map_err(|_| "it never ended".to_owned())?;

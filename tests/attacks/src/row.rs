@@ -7,7 +7,7 @@ use std::time::Duration;
 /// One look at one attack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "seen", content = "detail", rename_all = "snake_case")]
-pub enum Seen {
+pub(crate) enum Seen {
     /// The attack was stopped.
     Held(String),
     /// The attack worked.
@@ -19,7 +19,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    pub fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Held(_) => "held",
             Self::Broke(_) => "broke",
@@ -28,7 +28,7 @@ impl Seen {
         }
     }
 
-    pub fn detail(&self) -> &str {
+    pub(crate) fn detail(&self) -> &str {
         match self {
             Self::Held(text) | Self::Broke(text) | Self::Error(text) | Self::Without(text) => text,
         }
@@ -37,19 +37,19 @@ impl Seen {
 
 /// One attack, against every wall and again without some.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
-    pub case: String,
-    pub what: String,
-    pub left_out: Vec<Control>,
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) what: String,
+    pub(crate) left_out: Vec<Control>,
     /// Left out both times.
-    pub behind: Vec<Control>,
-    pub wall: Seen,
-    pub control: Seen,
-    pub took_ms: u64,
+    pub(crate) behind: Vec<Control>,
+    pub(crate) wall: Seen,
+    pub(crate) control: Seen,
+    pub(crate) took_ms: u64,
 }
 
 impl Row {
-    pub fn new(case: &str, what: impl Into<String>, wall: Seen, control: Seen) -> Self {
+    pub(crate) fn new(case: &str, what: impl Into<String>, wall: Seen, control: Seen) -> Self {
         Self {
             case: case.to_owned(),
             what: what.into(),
@@ -61,28 +61,33 @@ impl Row {
         }
     }
 
-    pub fn leaving_out(mut self, controls: &[Control]) -> Self {
+    pub(crate) fn leaving_out(mut self, controls: &[Control]) -> Self {
         self.left_out = controls.to_vec();
         self
     }
 
-    pub fn took(mut self, duration: Duration) -> Self {
+    pub(crate) fn took(mut self, duration: Duration) -> Self {
         self.took_ms = duration.as_millis() as u64;
         self
     }
 
     /// The wall holds, and it is the wall that holds.
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         matches!(self.wall, Seen::Held(_)) && matches!(self.control, Seen::Broke(_) | Seen::Without(_))
     }
 
-    pub fn is_error(&self) -> bool {
+    /// Something that the run was not given, such as the command's path; said, and not counted as passed.
+    pub(crate) fn was_not_run(&self) -> bool {
+        matches!(self.wall, Seen::Without(_))
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
         [&self.wall, &self.control].into_iter().any(|seen| matches!(seen, Seen::Error(_)))
     }
 }
 
 /// A check that gives its evidence or says what is wrong, as a look at a wall.
-pub fn judge(checked: Result<String, String>) -> Seen {
+pub(crate) fn judge(checked: Result<String, String>) -> Seen {
     match checked {
         Ok(evidence) => Seen::Held(evidence),
         Err(wrong) => Seen::Broke(wrong),

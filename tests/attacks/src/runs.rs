@@ -9,7 +9,7 @@ use cofferdam_linux::ControlSet;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
-pub async fn run(lab: &mut Lab, case: &str, run: &Run) -> Row {
+pub(crate) async fn run(lab: &mut Lab, case: &str, run: &Run) -> Row {
     let began = Instant::now();
     let (steps, behind) = (names(&run.steps), names(&run.behind));
     let wall = with_everything(lab, run, &behind).await;

@@ -2,7 +2,7 @@
 
 use super::leak::mapping;
 use super::{Looks, broke, held};
-use crate::inventory::{children, marked};
+use crate::inventory::{children, is_alive, marked};
 use crate::lab::Lab;
 use crate::plants::random_hex;
 use crate::row::Seen;
@@ -34,17 +34,14 @@ async fn sleeping(lab: &Lab, marker: &str, options: &[&str]) -> Result<Option<Ch
 }
 
 /// kill -9 of the command: its sandbox is dead within two seconds, and nothing is left.
-pub async fn kill(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn kill(lab: &mut Lab) -> Result<Looks, String> {
     let marker = format!("killed-{}", random_hex(8).map_err(|e| e.to_string())?);
     let Some(mut child) = sleeping(lab, &marker, &[]).await? else { return Ok(without_command()) };
     let groups = groups_of(&marker);
     let launcher = children(child.id());
     child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
     let began = Instant::now();
-    let gone = || {
-        marked(&marker).is_empty()
-            && launcher.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
-    };
+    let gone = || marked(&marker).is_empty() && !launcher.iter().any(|pid| is_alive(*pid));
     while !gone() && began.elapsed() < Duration::from_secs(2) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -77,7 +74,7 @@ fn groups_of(marker: &str) -> BTreeSet<String> {
 }
 
 /// Init is a copy of the command: what was given to that as arguments and environment must not be in it.
-pub async fn arguments(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn arguments(lab: &mut Lab) -> Result<Looks, String> {
     let hex = || random_hex(12).map_err(|e| e.to_string());
     let (marker, secret) = (format!("arguments-{}", hex()?), hex()?);
     // A path of the host, which init has no use for; what the job itself is given, init must know.

@@ -14,7 +14,7 @@ use std::os::unix::fs::symlink;
 const DESCRIPTORS: u32 = 64;
 
 /// A working folder that is a descriptor, by request and by a link in the image.
-pub async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
     let wish = Wish { image: Some(lab.plants.image.clone()), ..Wish::default() };
     for n in 0..DESCRIPTORS {
         let link = lab.plants.image.join(format!("fd{n}"));
@@ -53,7 +53,7 @@ pub async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// The launcher's own program must not be what a process becomes.
-pub async fn exec_self(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn exec_self(lab: &mut Lab) -> Result<Looks, String> {
     let wall = exec_self_in(lab, &Wish::default()).await?;
     let control = exec_self_in(lab, &Wish::without(&[Control::Landlock])).await?;
     Ok((wall, control))
@@ -78,7 +78,7 @@ async fn exec_self_in(lab: &mut Lab, wish: &Wish) -> Result<Seen, String> {
 }
 
 /// Images in which a place that is mounted over is a link out.
-pub async fn hostile_image(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn hostile_image(lab: &mut Lab) -> Result<Looks, String> {
     let mut said = Vec::new();
     for (i, name) in
         ["dev", "proc", "dev/null", "dev/console", "tmp", "workspace", "run", "etc"].iter().enumerate()
@@ -97,7 +97,7 @@ pub async fn hostile_image(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Files of the host that are bound into sandboxes are the same after the page cache was attacked.
-pub async fn hashes(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn hashes(lab: &mut Lab) -> Result<Looks, String> {
     let files = [lab.plants.image.join("sacrifice"), "/usr/bin/true".into(), "/usr/bin/env".into()];
     let read = || -> Result<Vec<Vec<u8>>, String> {
         files.iter().map(|file| fs::read(file).map_err(|e| e.to_string())).collect()
@@ -117,7 +117,7 @@ pub async fn hashes(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Random calls leave no trace in the kernel's log.
-pub async fn log(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn log(lab: &mut Lab) -> Result<Looks, String> {
     let seconds = if lab.quick { "5" } else { "60" };
     let seed = (std::process::id() + 1).to_string();
     let before = kernel_log()?;
@@ -143,7 +143,7 @@ fn kernel_log() -> Result<Vec<String>, String> {
 }
 
 /// What a process exits with is what is reported, whatever it did before.
-pub async fn status(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn status(lab: &mut Lab) -> Result<Looks, String> {
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let script = format!("{PROBE} priv-04; for n in 3 4 5 6 7 8 9; do echo 0 >&$n; done 2>/dev/null; exit 7");
     let argv = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();

@@ -11,7 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// A tree that stops itself is ended at the deadline.
-pub async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
     let before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let (timeout, grace) = (Duration::from_secs(1), Duration::from_millis(300));
     let result = job::probe(lab, &["exhaust-03", "20"], timeout, grace, None).await?;
@@ -33,10 +33,11 @@ pub async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// A fork bomb in full swing is gone within a second.
-pub async fn gone(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn gone(lab: &mut Lab) -> Result<Looks, String> {
+    lab.backend().map_err(|e| e.to_string())?;
     let before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
-    let _bomb = lab.start(&cell, &["exhaust-04-bomb", "100000", "30"]).await?;
+    let bomb = lab.start(&cell, &["exhaust-04-bomb", "100000", "30"]).await?;
     let slot = [cell.slot].into();
     let mut most = 0;
     for _ in 0..100 {
@@ -50,7 +51,7 @@ pub async fn gone(lab: &mut Lab) -> Result<Looks, String> {
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
     let took = began.elapsed();
     let left = inventory::processes(&slot);
-    drop(cell);
+    drop((bomb, cell));
     let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
     let wall = match back {
         Err(left) => broke(left),
@@ -63,7 +64,7 @@ pub async fn gone(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Without swap on the machine nothing inside can tell; the group's own files can.
-pub async fn swap(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::SwapOff])] {
         let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
@@ -87,7 +88,7 @@ pub async fn swap(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// One sandbox takes every inotify instance that it can get; another needs some.
-pub async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::OwnHostUids])] {
         let hog = lab.cell(&wish).await.map_err(|e| e.to_string())?;
@@ -105,7 +106,7 @@ pub async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// What is hard to delete is gone in time.
-pub async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
     let before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let began = Instant::now();
     for argv in [["exhaust-10-deep", "3000"], ["exhaust-10-mode000", "500"]] {
@@ -123,7 +124,7 @@ pub async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// A sync storm does not stop a neighbour.
-pub async fn sync_storm(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn sync_storm(lab: &mut Lab) -> Result<Looks, String> {
     let heart = Heart::start(lab).await?;
     let output = lab.run(&Wish::default(), &["exhaust-11", if lab.quick { "1" } else { "5" }]).await?;
     let gap = heart.stop().await?;

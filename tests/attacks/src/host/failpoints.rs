@@ -8,13 +8,20 @@ use cofferdam_linux::Stage;
 use std::time::Duration;
 
 /// Steps that this machine's sandboxes do not go through, or not in a way that can be made to fail.
-const NOT_TAKEN: [(Stage, &str); 3] = [
+const NOT_TAKEN: [(Stage, &str); 7] = [
     (Stage::Terminals, "only with a terminal"),
     (Stage::PayloadTerminal, "only with a terminal"),
     (Stage::Loopback, "only where the network is not made ahead"),
+    (Stage::Propagation, "once, when the launcher starts"),
+    (Stage::Cgroup, "the host's own step, without a failpoint"),
+    (Stage::CgroupLimit, "the host's own step, without a failpoint"),
+    (Stage::Start, "a request that cannot be read, without a failpoint"),
 ];
 
-pub async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
+/// Failing is quick; who waits longer waits for ever.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
     // The first sandbox makes what later ones share.
     let first = lab.bare(&Wish::default()).await.map_err(|e| e.to_string())?;
     first.sandbox.destroy().await.map_err(|e| e.to_string())?;
@@ -22,10 +29,12 @@ pub async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
     let (mut failed, mut ran, mut wrong) = (0, Vec::new(), Vec::new());
     for stage in Stage::ALL {
         let wish = Wish { fail_at: Some(*stage), strict: true, ..Wish::default() };
-        match attempt(lab, &wish).await? {
-            Attempt::Refused(_) => failed += 1,
-            Attempt::Ran => ran.push(*stage),
-            Attempt::RanHalf(text) => wrong.push(format!("{stage:?}: {text}")),
+        match tokio::time::timeout(PATIENCE, attempt(lab, &wish)).await {
+            Err(_) => wrong.push(format!("{stage:?}: no answer within {} s", PATIENCE.as_secs())),
+            Ok(Err(error)) => wrong.push(format!("{stage:?}: {error}")),
+            Ok(Ok(Attempt::Refused(_))) => failed += 1,
+            Ok(Ok(Attempt::Ran)) => ran.push(*stage),
+            Ok(Ok(Attempt::RanHalf(text))) => wrong.push(format!("{stage:?}: {text}")),
         }
     }
     let left = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(2)).await;
@@ -39,7 +48,9 @@ pub async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
         wrong.push(format!("no failpoint at {}", silent.join(", ")));
     }
     let wall = match wrong.as_slice() {
-        [] => held(format!("{failed} of {} steps fail closed", Stage::ALL.len())),
+        [] => {
+            held(format!("{failed} of {} steps fail closed; no failpoint: {}", Stage::ALL.len(), names(&ran)))
+        }
         _ => broke(wrong.join("; ")),
     };
     // Without a failpoint the same payload does run, which is what makes the rest mean something.
@@ -48,6 +59,10 @@ pub async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
         Attempt::Refused(text) | Attempt::RanHalf(text) => Seen::Error(text),
     };
     Ok((wall, control))
+}
+
+fn names(stages: &[Stage]) -> String {
+    stages.iter().map(|stage| format!("{stage:?}")).collect::<Vec<_>>().join(" ")
 }
 
 enum Attempt {

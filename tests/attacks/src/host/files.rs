@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
-pub const ARTIFACTS: &str = "/workspace/.artifacts";
+pub(crate) const ARTIFACTS: &str = "/workspace/.artifacts";
 
 /// A sandbox in which a probe has laid its trap.
 async fn trapped(lab: &mut Lab, argv: &[&str]) -> Result<Cell, String> {
@@ -23,7 +23,7 @@ async fn trapped(lab: &mut Lab, argv: &[&str]) -> Result<Cell, String> {
     if output.held() { Ok(cell) } else { Err(output.summary()) }
 }
 
-pub async fn read_all(cell: &Cell, path: &str) -> Result<Vec<u8>, String> {
+pub(crate) async fn read_all(cell: &Cell, path: &str) -> Result<Vec<u8>, String> {
     let mut reader = cell.sandbox.read_file(&guest(path)).await.map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).await.map_err(|e| e.to_string())?;
@@ -36,7 +36,7 @@ async fn write(cell: &Cell, path: &str, text: &str) -> Result<u64, String> {
 }
 
 /// Uploads to links: none is followed, in the last part of a path or before it.
-pub async fn upload(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn upload(lab: &mut Lab) -> Result<Looks, String> {
     const PRECIOUS: &str = "/workspace/precious/file";
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     write(&cell, PRECIOUS, "precious").await?;
@@ -62,7 +62,7 @@ pub async fn upload(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Neither mode nor owner of a file that a link leads to changes.
-pub async fn chown(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn chown(lab: &mut Lab) -> Result<Looks, String> {
     const FILE: &str = "/usr/bin/env";
     let look = || {
         fs::metadata(FILE)
@@ -102,7 +102,7 @@ async fn collected(
 }
 
 /// Pipes, sockets and folders with names of files: skipped, listed, and nothing waits for them.
-pub async fn collect_special(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn collect_special(lab: &mut Lab) -> Result<Looks, String> {
     let (result, files, took) = collected(lab, &["files-03", ARTIFACTS]).await?;
     let skipped: BTreeSet<&str> = result.artifacts_skipped.iter().map(|s| s.path.as_str()).collect();
     let wanted: BTreeSet<&str> = ["fifo", "socket", "report.txt", "terminal", "endless"].into();
@@ -117,7 +117,7 @@ pub async fn collect_special(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Links through /proc: followed by nobody.
-pub async fn collect_links(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn collect_links(lab: &mut Lab) -> Result<Looks, String> {
     let (result, files, _) = collected(lab, &["files-06", ARTIFACTS, "{host_file}"]).await?;
     let links = result.artifacts_skipped.iter().filter(|s| s.reason.contains("link")).count();
     let wall = if result.artifacts.is_empty()
@@ -133,7 +133,7 @@ pub async fn collect_links(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Names come back as they are, once each, and those that can be paths can be read.
-pub async fn names(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn names(lab: &mut Lab) -> Result<Looks, String> {
     let cell = trapped(lab, &["files-07", ARTIFACTS]).await?;
     let listed = cell.sandbox.list_files(&guest(ARTIFACTS), 1000).await.map_err(|e| e.to_string())?;
     let different: BTreeSet<&Vec<u8>> = listed.iter().map(|entry| &entry.name).collect();
@@ -170,7 +170,7 @@ fn stray(folder: &Path, files: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// A deep tree that changes while the sandbox is destroyed.
-pub async fn delete(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn delete(lab: &mut Lab) -> Result<Looks, String> {
     let before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let running = lab.start(&cell, &["files-09", ARTIFACTS, "100000", "20"]).await?;
@@ -188,7 +188,7 @@ pub async fn delete(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// What is counted as used is what is used: many names once, holes not at all.
-pub async fn count(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn count(lab: &mut Lab) -> Result<Looks, String> {
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let before = free(&cell).await?;
     let output = lab.run_in(&cell, &["files-10-links", "100"]).await?;

@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use tokio::io::AsyncReadExt;
 
 /// Init is a copy of the launcher: nothing that the server had may be in it.
-pub async fn init(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn init(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::CleanEnvironment])] {
         let cell = lab.cell(&wish).await.map_err(|e| e.to_string())?;
@@ -29,7 +29,7 @@ pub async fn init(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// The sandbox's init, as the host numbers it.
-pub fn init_of(cell: &Cell) -> Result<u32, String> {
+pub(crate) fn init_of(cell: &Cell) -> Result<u32, String> {
     let first = cell.first_id();
     let is_it = |pid: &u32| {
         let map = fs::read_to_string(format!("/proc/{pid}/uid_map")).unwrap_or_default();
@@ -58,7 +58,7 @@ fn secrets_in(pid: u32, nonce: &str) -> Result<Vec<String>, String> {
 }
 
 /// The bytes of a mapping, by the name that the kernel gives it; nothing where there is none.
-pub fn mapping(pid: u32, name: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn mapping(pid: u32, name: &str) -> Result<Vec<u8>, String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|e| format!("maps: {e}"))?;
     let mut bytes = Vec::new();
     let mut memory = File::open(format!("/proc/{pid}/mem")).map_err(|e| format!("mem: {e}"))?;
@@ -75,7 +75,7 @@ pub fn mapping(pid: u32, name: &str) -> Result<Vec<u8>, String> {
 }
 
 /// What one tenant leaves, the next one on the same ids must not find.
-pub async fn two_tenants(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn two_tenants(lab: &mut Lab) -> Result<Looks, String> {
     const PLANT: [&str; 3] = ["leak-02-plant", "{nonce_a}", "{nonce_b}"];
     const SEEK: [&str; 3] = ["leak-02-seek", "{nonce_a}", "{nonce_b}"];
     let mut slots = Vec::new();
@@ -88,8 +88,8 @@ pub async fn two_tenants(lab: &mut Lab) -> Result<Looks, String> {
         let output = lab.run_in(&cell, &argv).await?;
         wall = if output.held() { held(output.summary()) } else { broke(output.summary()) };
         cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
-        drop((cell, launched.backend));
-        launched.child.wait().map_err(|e| e.to_string())?;
+        drop(cell);
+        launched.child.kill().and_then(|()| launched.child.wait()).map_err(|e| e.to_string())?;
         if matches!(wall, Seen::Broke(_)) {
             break;
         }
@@ -117,7 +117,7 @@ const HOLDER: &str = "import fcntl,socket,time,sys\n\
     s=socket.socket(socket.AF_UNIX); s.bind('\\0neighbour'); s.listen()\n\
     print('ready',flush=True); time.sleep(30)";
 
-pub async fn neighbours(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn neighbours(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::PrivateRoot])] {
         let holder = lab.bare(&wish).await.map_err(|e| e.to_string())?;

@@ -8,16 +8,17 @@ mod files;
 mod leak;
 mod outlive;
 mod output;
-pub mod posture;
+pub(crate) mod posture;
 mod races;
 
 use crate::lab::Lab;
-use cofferdam_core::Control;
 use crate::row::{Row, Seen};
+use cofferdam_core::Control;
 use std::time::Instant;
 
 /// Every driver, by the name that the catalogue gives it.
-pub const DRIVERS: &[&str] = &[
+#[cfg_attr(not(test), expect(dead_code, reason = "the tests compare it with the catalogue"))]
+pub(crate) const DRIVERS: &[&str] = &[
     "escape-06-cwd-matrix",
     "escape-07-exec-self",
     "escape-08-hostile-image",
@@ -58,9 +59,9 @@ pub const DRIVERS: &[&str] = &[
 ];
 
 /// What a driver says of its attack: the wall, then the control.
-pub type Looks = (Seen, Seen);
+pub(crate) type Looks = (Seen, Seen);
 
-pub async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
+pub(crate) async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
     let began = Instant::now();
     let (row, left_out) = match driver {
         "outlive-06-kill-launcher" => (outlive::kill_launcher(lab).await, vec![Control::DiesWithHost]),
@@ -114,14 +115,14 @@ async fn alone(lab: &mut Lab, driver: &str) -> Result<Looks, String> {
 }
 
 /// For walls that only the product's own code is, so that there is nothing to leave out.
-pub fn own_code() -> Seen {
+pub(crate) fn own_code() -> Seen {
     Seen::Without("the host's own code is tested".to_owned())
 }
 
-pub fn held(text: impl Into<String>) -> Seen {
+pub(crate) fn held(text: impl Into<String>) -> Seen {
     Seen::Held(text.into())
 }
 
-pub fn broke(text: impl Into<String>) -> Seen {
+pub(crate) fn broke(text: impl Into<String>) -> Seen {
     Seen::Broke(text.into())
 }

@@ -1,5 +1,6 @@
 //! Staying: after the end of the process, of the sandbox, of the launcher.
 
+use super::leak::init_of;
 use super::{Looks, broke, held, own_code};
 use crate::inventory::{self, Inventory, marked};
 use crate::job;
@@ -34,7 +35,7 @@ async fn nothing_left(marker: &str, within: Duration) -> Result<Duration, String
 }
 
 /// Forks at SIGTERM, in the grace period.
-pub async fn grace(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn grace(lab: &mut Lab) -> Result<Looks, String> {
     let marker = marker()?;
     let (timeout, grace) = (Duration::from_millis(500), Duration::from_millis(500));
     let result = job::probe(lab, &["outlive-01", &marker, "20"], timeout, grace, None).await?;
@@ -47,7 +48,7 @@ pub async fn grace(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Double fork, a session of its own, deaf to signals.
-pub async fn double_fork(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn double_fork(lab: &mut Lab) -> Result<Looks, String> {
     let marker = marker()?;
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     // What it leaves holds stdout open, so that only its own end is waited for.
@@ -66,7 +67,7 @@ pub async fn double_fork(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Files that tools of the host would run: the host lists, reads and deletes, and runs none.
-pub async fn canary(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn canary(lab: &mut Lab) -> Result<Looks, String> {
     let canary = lab.plants.folder.join("canary");
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let output = lab.run_in(&cell, &["outlive-03", &canary.display().to_string()]).await?;
@@ -91,7 +92,7 @@ pub async fn canary(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// Many sandboxes, and the host is as before.
-pub async fn many_runs(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn many_runs(lab: &mut Lab) -> Result<Looks, String> {
     let runs = if lab.quick { 100 } else { 1000 };
     let mut before = None;
     for i in 0..=runs {
@@ -121,39 +122,62 @@ pub async fn many_runs(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// kill -9 of the launcher, while the host lives on and holds the other end of every socket.
-pub async fn kill_launcher(lab: &mut Lab) -> Result<Looks, String> {
-    let mut looks = Vec::new();
-    for wish in [Wish::default(), Wish::without(&[Control::DiesWithHost])] {
-        let mut launched = lab.launch(ControlSet::EMPTY, false).map_err(|e| e.to_string())?;
-        let cell = create(&launched, &wish).await.map_err(|e| e.to_string())?;
-        lab.slots.insert(cell.slot);
+pub(crate) async fn kill_launcher(lab: &mut Lab) -> Result<Looks, String> {
+    let at_rest = launcher_killed(lab, &Wish::default(), false).await?;
+    let in_use = launcher_killed(lab, &Wish::default(), true).await?;
+    let control = launcher_killed(lab, &Wish::without(&[Control::DiesWithHost]), false).await?;
+    let look = |seen: Result<Duration, usize>| match seen {
+        Ok(after) => held(format!("dead {} ms after the launcher", after.as_millis())),
+        Err(left) => broke(format!("{left} processes live on")),
+    };
+    let wall = match (at_rest, in_use) {
+        (Ok(_), Err(left)) => {
+            broke(format!("dies with it at rest; once a process was started, {left} live on"))
+        }
+        (at_rest, Ok(_)) => look(at_rest),
+        (Err(left), Err(_)) => broke(format!("{left} processes live on, at rest already")),
+    };
+    Ok((wall, look(control)))
+}
+
+/// How long after its launcher a sandbox was dead, or how many of its processes live on after two seconds.
+async fn launcher_killed(
+    lab: &mut Lab,
+    wish: &Wish,
+    is_used: bool,
+) -> Result<Result<Duration, usize>, String> {
+    let mut launched = lab.launch(ControlSet::EMPTY, false).map_err(|e| e.to_string())?;
+    let cell = create(&launched, wish).await.map_err(|e| e.to_string())?;
+    lab.slots.insert(cell.slot);
+    let mut running = None;
+    if is_used {
         lab.bring_probe(&cell).await.map_err(|e| e.to_string())?;
-        let _running = lab.start(&cell, &["--beat", "50"]).await?;
-        let slot: BTreeSet<u32> = [cell.slot].into();
-        if inventory::processes(&slot).is_empty() {
-            return Err("nothing runs".to_owned());
-        }
-        launched.child.kill().map_err(|e| e.to_string())?;
-        launched.child.wait().map_err(|e| e.to_string())?;
-        let began = Instant::now();
-        while !inventory::processes(&slot).is_empty() && began.elapsed() < Duration::from_secs(2) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let left = inventory::processes(&slot).len();
-        looks.push(match left {
-            0 => held(format!("dead {} ms after the launcher", began.elapsed().as_millis())),
-            _ => broke(format!("{left} processes live on")),
-        });
-        // Init ends when the host's end of its socket closes; the group is for the next sandbox of that slot.
-        drop((_running, cell, launched));
-        let began = Instant::now();
-        while !inventory::processes(&slot).is_empty() && began.elapsed() < Duration::from_secs(5) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        remove_groups(&slot);
+        running = Some(lab.start(&cell, &["--beat", "50"]).await?);
     }
-    let control = looks.pop().unwrap_or(Seen::Error(String::new()));
-    Ok((looks.remove(0), control))
+    let slot: BTreeSet<u32> = [cell.slot].into();
+    if inventory::processes(&slot).is_empty() && is_used {
+        return Err("nothing runs".to_owned());
+    }
+    let init = init_of(&cell)?;
+    launched.child.kill().map_err(|e| e.to_string())?;
+    launched.child.wait().map_err(|e| e.to_string())?;
+    let began = Instant::now();
+    let alive = || inventory::is_alive(init);
+    while alive() && began.elapsed() < Duration::from_secs(2) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let seen = if alive() { Err(inventory::processes(&slot).len().max(1)) } else { Ok(began.elapsed()) };
+    // Without its launcher nobody else ends it or removes its group.
+    if alive() {
+        let pid = i32::try_from(init).ok().and_then(rustix::process::Pid::from_raw);
+        pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+    }
+    drop((running, cell, launched));
+    for _ in 0..50 {
+        remove_groups(&slot);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(seen)
 }
 
 /// Takes away what a killed launcher could not.
@@ -166,7 +190,7 @@ fn remove_groups(slots: &BTreeSet<u32>) {
 }
 
 /// Paused, then destroyed: on cgroup v1 frozen tasks do not die until they are thawed.
-pub async fn frozen(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn frozen(lab: &mut Lab) -> Result<Looks, String> {
     let before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let cell = lab.cell(&Wish { pausable: true, ..Wish::default() }).await.map_err(|e| e.to_string())?;
     let _running = lab.start(&cell, &["--beat", "20"]).await?;

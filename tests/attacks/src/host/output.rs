@@ -12,7 +12,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What the server may grow by: twice what it keeps, and room for buffers.
 const GROWTH_KIB: u64 = 48 << 10;
 
-pub async fn endless(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn endless(lab: &mut Lab) -> Result<Looks, String> {
     let seconds = if lab.quick { "1" } else { "5" };
     let before = memory_kib("VmRSS")?;
     let result = job::probe(lab, &["exhaust-07", seconds], TIMEOUT, GRACE, None).await?;
@@ -29,7 +29,7 @@ pub async fn endless(lab: &mut Lab) -> Result<Looks, String> {
 }
 
 /// One huge line, tiny writes, NULs, bad UTF-8.
-pub async fn odd(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn odd(lab: &mut Lab) -> Result<Looks, String> {
     let (line, tiny) = if lab.quick { ("67108864", "200000") } else { ("2147483648", "10000000") };
     let mut said = Vec::new();
     for (argv, is_cut) in [

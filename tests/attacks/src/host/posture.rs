@@ -6,7 +6,7 @@
 use super::leak::init_of;
 use super::{Looks, broke, held};
 use crate::inventory::children;
-use crate::lab::{Cell, Lab, PROBE, Wish, process};
+use crate::lab::{Cell, Lab, PROBE, Wish, guest, process};
 use crate::row::Seen;
 use std::fmt::Write;
 use std::fs;
@@ -26,12 +26,12 @@ const SET_LIMITS: [&str; 7] = [
 
 /// Init and payload, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Posture {
-    pub init: String,
-    pub payload: String,
+pub(crate) struct Posture {
+    pub(crate) init: String,
+    pub(crate) payload: String,
 }
 
-pub async fn golden(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn golden(lab: &mut Lab) -> Result<Looks, String> {
     let seen = take(lab, &Wish::default()).await?;
     let again = take(lab, &Wish { spares: true, ..Wish::default() }).await?;
     if std::env::var_os("COFFERDAM_BLESS").is_some() {
@@ -70,18 +70,20 @@ fn difference<'t>(wanted: &'t str, seen: &'t str) -> impl Iterator<Item = String
 }
 
 /// Whether leaving something out changes the posture, and the first line that says so.
-pub fn changed(wanted: &Posture, seen: &Posture) -> Option<String> {
+pub(crate) fn changed(wanted: &Posture, seen: &Posture) -> Option<String> {
     let payload = difference(&wanted.payload, &seen.payload).last();
     payload.or_else(|| difference(&wanted.init, &seen.init).last())
 }
 
 /// Makes a sandbox, runs something in it, and looks at both.
-pub async fn take(lab: &mut Lab, wish: &Wish) -> Result<Posture, String> {
+pub(crate) async fn take(lab: &mut Lab, wish: &Wish) -> Result<Posture, String> {
     let cell = lab.cell(wish).await.map_err(|e| format!("create: {e}"))?;
     let argv = [PROBE, "--beat", "50"].map(str::to_owned).to_vec();
     let running = cell.sandbox.start(process(argv)).await.map_err(|e| format!("start: {e}"))?;
     let mut stdout = running.take_stdout().ok_or("no stdout")?;
     stdout.read_u8().await.map_err(|e| format!("the payload says nothing: {e}"))?;
+    // Init answers when it is done with what came before, such as closing its ends of the payload's pipes.
+    let _ = cell.sandbox.read_file(&guest("/workspace/nothing")).await;
     let init = init_of(&cell)?;
     let payload = *children(init).first().ok_or("init has no child")?;
     let posture = Posture { init: describe(&cell, init, false)?, payload: describe(&cell, payload, true)? };
@@ -253,7 +255,7 @@ fn user_namespaces(pid: u32) -> Result<String, String> {
 }
 
 /// Init before anything was asked of it: its memory is closed already.
-pub async fn at_rest(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn at_rest(lab: &mut Lab) -> Result<Looks, String> {
     use cofferdam_core::Control;
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::InitProtected])] {

@@ -9,7 +9,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// A file and a link to a file of the host change places while the host reads.
-pub async fn exchanged(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn exchanged(lab: &mut Lab) -> Result<Looks, String> {
     let reads = if lab.quick { 5_000 } else { 100_000 };
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let racing = lab.start(&cell, &["files-05", ARTIFACTS, "{host_file}", "50"]).await?;
@@ -68,7 +68,7 @@ async fn wait_for(cell: &Cell, name: &str) -> Result<(), String> {
 }
 
 /// The folder in which the host works is another one at every look.
-pub async fn renamed(lab: &mut Lab) -> Result<Looks, String> {
+pub(crate) async fn renamed(lab: &mut Lab) -> Result<Looks, String> {
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let seconds = if lab.quick { 1 } else { 5 };
     let folder = lab.plants.folder.display().to_string();

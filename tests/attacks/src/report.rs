@@ -1,0 +1,211 @@
+//! What was seen, as a table, as JSON and as a page of the documentation.
+
+use crate::catalogue::Catalogue;
+use crate::mutation::Mutant;
+use crate::row::{Row, Seen};
+use cofferdam_core::Control;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Everything that a run has to say.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    pub(crate) quick: bool,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) mutants: Vec<Mutant>,
+    /// Case and reason.
+    pub(crate) not_applicable: Vec<(String, String)>,
+    pub(crate) later: Vec<(String, String)>,
+    /// Drivers that were shortened, and how.
+    pub(crate) shortened: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) held: usize,
+    pub(crate) controls_broke: usize,
+    pub(crate) without_control: usize,
+    pub(crate) not_run: usize,
+    pub(crate) errors: usize,
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+impl Report {
+    pub(crate) fn note_absent(&mut self, catalogue: &Catalogue) {
+        for (id, case) in catalogue.ordered() {
+            let said = |reason: &String| (id.to_owned(), reason.clone());
+            self.not_applicable.extend(case.na.as_ref().map(said));
+            self.later.extend(case.later.as_ref().map(said));
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let rows = |is: &dyn Fn(&Row) -> bool| self.rows.iter().filter(|row| is(row)).count();
+        let mutants = self.mutants.iter().filter(|mutant| mutant.passed()).count();
+        let not_run = rows(&|row| row.was_not_run());
+        let passed = rows(&Row::passed) + mutants;
+        Counts {
+            held: rows(&|row| matches!(row.wall, Seen::Held(_))),
+            controls_broke: rows(&|row| matches!(row.control, Seen::Broke(_))),
+            without_control: rows(&|row| matches!(row.control, Seen::Without(_)) && !row.was_not_run()),
+            not_run,
+            errors: rows(&Row::is_error),
+            passed,
+            failed: self.rows.len() + self.mutants.len() - passed - not_run,
+        }
+    }
+
+    /// Killed, and how many there are to kill.
+    pub(crate) fn score(&self) -> (usize, usize) {
+        let separable: Vec<&Mutant> = self.mutants.iter().filter(|mutant| mutant.reason.is_none()).collect();
+        (separable.iter().filter(|mutant| mutant.is_killed()).count(), separable.len())
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let counts = self.counts();
+        let mut text = String::from(
+            "# Attacks on the native backend\n\nWritten by `make attack ARGS='--markdown docs/results/attack.md'`. *Wall*: the attack against \
+             every control, which must hold. *Control*: the same attack with exactly the controls in the last column left out, \
+             which must work (broke); otherwise the first would prove nothing.\n\n",
+        );
+        let _ = writeln!(text, "{}\n", self.summary());
+        text.push_str("| case | attack | wall | control | left out |\n| --- | --- | --- | --- | --- |\n");
+        for row in &self.rows {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                row.case,
+                row.what,
+                row.wall.word(),
+                row.control.word(),
+                left_out(row)
+            );
+        }
+        text.push_str("\n## Mutations\nEach control left out, and what noticed.\n\n");
+        text.push_str("| control | noticed by | row | strict |\n| --- | --- | --- | --- |\n");
+        for mutant in &self.mutants {
+            let [noticed, row, strict] = mutant_words(mutant);
+            let _ = writeln!(text, "| {} | {noticed} | {row} | {strict} |", mutant.control);
+        }
+        for (title, list) in [("Not applicable", &self.not_applicable), ("Later", &self.later)] {
+            let _ = writeln!(text, "\n## {title}\n");
+            for (case, reason) in list {
+                let _ = writeln!(text, "- `{case}`: {reason}");
+            }
+        }
+        let _ = writeln!(text, "\nattacks: {} passed, {} failed", counts.passed, counts.failed);
+        text
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let counts = self.counts();
+        let (killed, all) = self.score();
+        let mut text = format!(
+            "{} attacks: {} held, {} controls broke, {} without control, {} errors, {} not run; cases n/a {}, later {}",
+            self.rows.len(),
+            counts.held,
+            counts.controls_broke,
+            counts.without_control,
+            counts.errors,
+            counts.not_run,
+            self.not_applicable.len(),
+            self.later.len()
+        );
+        if !self.mutants.is_empty() {
+            let is_alone = |mutant: &&Mutant| mutant.reason.is_none() && !mutant.killed_by.is_empty();
+            let alone = self.mutants.iter().filter(is_alone).count();
+            let excused = self.mutants.len() - all;
+            let _ = write!(
+                text,
+                "\nmutation score: {killed} of {all} ({alone} without any other wall removed; {excused} with a reason)"
+            );
+        }
+        text
+    }
+}
+
+fn names(controls: &[Control]) -> String {
+    controls.iter().map(|control| control.name()).collect::<Vec<_>>().join(" ")
+}
+
+fn left_out(row: &Row) -> String {
+    match (row.left_out.is_empty(), row.behind.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => names(&row.left_out),
+        (false, false) => format!("{} (behind {})", names(&row.left_out), names(&row.behind)),
+    }
+}
+
+/// What noticed, what the report's row did, what strict mode did.
+pub(crate) fn mutant_words(mutant: &Mutant) -> [String; 3] {
+    let by = |list: &[String]| {
+        list.iter().map(|name| name.split(' ').next().unwrap_or("")).collect::<Vec<_>>().join(" ")
+    };
+    let noticed = match (&mutant.killed_by[..], &mutant.killed_behind[..], &mutant.reason) {
+        (_, _, Some(reason)) => format!("({reason})"),
+        ([], [], None) => "NOTHING".to_owned(),
+        ([], behind, _) => format!("behind other walls: {}", by(behind)),
+        (alone, _, _) => by(alone),
+    };
+    let row =
+        if mutant.row.is_ok() { "flips".to_owned() } else { mutant.row.clone().err().unwrap_or_default() };
+    let strict = match &mutant.strict {
+        None => "-".to_owned(),
+        Some(Ok(_)) => "refused".to_owned(),
+        Some(Err(error)) => format!("NOT REFUSED: {error}"),
+    };
+    [noticed, row, strict]
+}
+
+/// One line of the table, at most 100 columns; what is wrong comes below it.
+pub(crate) fn line(row: &Row) -> String {
+    let cut = |text: &str, width: usize| -> String {
+        if text.chars().count() <= width {
+            text.to_owned()
+        } else {
+            text.chars().take(width - 1).chain(['…']).collect()
+        }
+    };
+    let verdict = if row.was_not_run() {
+        "n/a"
+    } else if row.passed() {
+        "ok"
+    } else {
+        "FAIL"
+    };
+    let mut text = format!(
+        "{verdict:<4} {:<10} {:<26} {:<5} {:<5} {:>6} {}",
+        row.case,
+        cut(&row.what, 26),
+        row.wall.word(),
+        row.control.word(),
+        row.took_ms,
+        cut(&left_out(row), 36)
+    );
+    if row.was_not_run() {
+        let _ = write!(text, "\n       not run: {}", row.wall.detail());
+    } else if !row.passed() {
+        let _ =
+            write!(text, "\n       wall: {}\n       control: {}", row.wall.detail(), row.control.detail());
+    }
+    text
+}
+
+pub(crate) const HEADING: &str = "     case       attack                     wall  ctrl      ms left out";
+
+pub(crate) fn mutant_line(mutant: &Mutant) -> String {
+    let [noticed, row, strict] = mutant_words(mutant);
+    let verdict = if mutant.passed() { "ok" } else { "FAIL" };
+    let noticed: String = noticed.chars().take(48).collect();
+    let row: String = row.chars().take(12).collect();
+    let mut text = format!(
+        "{verdict:<4} {:<18} {row:<12} {:<8} {noticed}",
+        mutant.control.name(),
+        strict.split(':').next().unwrap_or("")
+    );
+    if !mutant.passed() {
+        let _ = write!(text, "\n       {mutant:?}");
+    }
+    text
+}

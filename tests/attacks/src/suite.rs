@@ -1,0 +1,97 @@
+//! The whole run: every case in order, a neighbour's heart and the inventory after each, then the mutations.
+
+use crate::args::Args;
+use crate::catalogue::{Case, Catalogue};
+use crate::heart::Heart;
+use crate::host;
+use crate::inventory::Inventory;
+use crate::lab::Lab;
+use crate::mutation;
+use crate::report::{HEADING, Report, line, mutant_line};
+use crate::row::{Row, Seen};
+use crate::runs;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// A neighbour that does nothing for so long was hindered, on however busy a machine.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// More than the longest of them takes; what hangs must not hide the rest.
+const PATIENCE: Duration = Duration::from_secs(200);
+
+pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, args: &Args) -> Result<Report, String> {
+    let mut report = Report { quick: args.quick, ..Report::default() };
+    report.note_absent(catalogue);
+    println!("{HEADING}");
+    let heart = Heart::start(lab).await?;
+    lab.slots.remove(&heart.slot());
+    for (id, case) in catalogue.ordered() {
+        let before = Inventory::take(&lab.slots, &[]);
+        let first = report.rows.len();
+        run_case(lab, args, id, case, &mut report).await;
+        if report.rows.len() > first {
+            report.rows.extend(aftermath(lab, id, &before, &heart).await);
+            report.rows[first..].iter().for_each(|row| println!("{}", line(row)));
+        }
+    }
+    heart.stop().await?;
+    if args.wants(&["mutation"]) && args.only.as_deref().is_none_or(|only| only == "mutation") {
+        println!("\n     control            its row      strict   noticed by");
+        report.mutants = mutation::run(lab, catalogue, &report.rows).await;
+        report.mutants.iter().for_each(|mutant| println!("{}", mutant_line(mutant)));
+    }
+    for (title, list) in
+        [("not applicable", &report.not_applicable), ("shortened by --quick", &report.shortened)]
+    {
+        list.iter().for_each(|(what, why)| println!("{title}: {what}: {why}"));
+    }
+    say_later(&report);
+    Ok(report)
+}
+
+/// One line for each reason, with the cases that wait for it.
+fn say_later(report: &Report) {
+    let mut reasons: Vec<&str> = report.later.iter().map(|(_, reason)| reason.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        let cases = report.later.iter().filter(|(_, r)| r == reason).map(|(case, _)| case.as_str());
+        println!("later: {}: {reason}", cases.collect::<Vec<_>>().join(" "));
+    }
+}
+
+async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mut Report) {
+    for run in case.runs.iter().filter(|run| args.wants(&[id, &run.probe])) {
+        let row = timeout(PATIENCE, runs::run(lab, id, run)).await;
+        report.rows.push(row.unwrap_or_else(|_| hung(id, &run.probe)));
+    }
+    for host in case.host.iter().filter(|host| args.wants(&[id, &host.driver])) {
+        let row = timeout(PATIENCE, host::drive(lab, id, &host.driver)).await;
+        report.rows.push(row.unwrap_or_else(|_| hung(id, &host.driver)));
+        if let Some(short) = host.quick.as_ref().filter(|_| args.quick) {
+            report.shortened.push((host.driver.clone(), short.clone()));
+        }
+    }
+}
+
+fn hung(id: &str, what: &str) -> Row {
+    let text = format!("not done within {} s", PATIENCE.as_secs());
+    Row::new(id, what, Seen::Error(text), Seen::Without(String::new()))
+}
+
+/// What must be so after every case: nothing is left, and the neighbour lives on undisturbed.
+async fn aftermath(lab: &Lab, id: &str, before: &Inventory, heart: &Heart) -> Option<Row> {
+    let began = Instant::now();
+    let slots = lab.slots.iter().copied().filter(|slot| *slot != heart.slot()).collect();
+    let mut left = Inventory::take(&slots, &[]).left_since(before);
+    while !left.is_empty() && began.elapsed() < Duration::from_secs(2) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        left = Inventory::take(&slots, &[]).left_since(before);
+    }
+    let pause = heart.longest_pause();
+    if pause > PAUSE_MAX {
+        left.push(format!("the neighbour stood still for {} ms", pause.as_millis()));
+    }
+    let wrong = || Row::new(id, "aftermath", Seen::Broke(left.join(", ")), Seen::Without(String::new()));
+    (!left.is_empty()).then(wrong)
+}
