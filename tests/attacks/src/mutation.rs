@@ -31,6 +31,16 @@ impl Mutant {
         !self.killed_by.is_empty() || !self.killed_behind.is_empty()
     }
 
+    /// Noticed by no attack, only by the comparison of what the host sees.
+    pub(crate) fn is_killed_by_golden_only(&self) -> bool {
+        !self.killed_by.is_empty() && self.killed_by.iter().all(|name| name.starts_with("priv-02-golden"))
+    }
+
+    /// Not shown to matter, with a reason; that no sandbox is made without it is shown.
+    pub(crate) fn is_excused(&self) -> bool {
+        self.reason.is_some() && self.control != Control::MountNamespace
+    }
+
     pub(crate) fn passed(&self) -> bool {
         let has_strict = self.strict.as_ref().is_none_or(Result::is_ok);
         has_strict && (self.reason.is_some() || self.is_killed() && self.row.is_ok())

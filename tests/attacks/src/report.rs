@@ -42,7 +42,8 @@ impl Report {
 
     pub(crate) fn counts(&self) -> Counts {
         let rows = |is: &dyn Fn(&Row) -> bool| self.rows.iter().filter(|row| is(row)).count();
-        let mutants = self.mutants.iter().filter(|mutant| mutant.passed()).count();
+        let mutants = self.mutants.iter().filter(|mutant| mutant.passed() && !mutant.is_excused()).count();
+        let excused = self.mutants.iter().filter(|mutant| mutant.passed() && mutant.is_excused()).count();
         let not_run = rows(&|row| row.was_not_run());
         let passed = rows(&Row::passed) + mutants;
         Counts {
@@ -52,14 +53,16 @@ impl Report {
             not_run,
             errors: rows(&Row::is_error),
             passed,
-            failed: self.rows.len() + self.mutants.len() - passed - not_run,
+            failed: self.rows.len() + self.mutants.len() - passed - not_run - excused,
         }
     }
 
-    /// Killed, and how many there are to kill.
+    /// Killed, and how many there are to kill: all but the one without which no sandbox can be made. A control with
+    /// a reason is not killed, and still counts as one that should be.
     pub(crate) fn score(&self) -> (usize, usize) {
-        let separable: Vec<&Mutant> = self.mutants.iter().filter(|mutant| mutant.reason.is_none()).collect();
-        (separable.iter().filter(|mutant| mutant.is_killed()).count(), separable.len())
+        let killed =
+            self.mutants.iter().filter(|mutant| mutant.reason.is_none() && mutant.is_killed()).count();
+        (killed, self.mutants.iter().filter(|mutant| mutant.control != Control::MountNamespace).count())
     }
 
     pub(crate) fn markdown(&self) -> String {
@@ -113,12 +116,15 @@ impl Report {
             self.later.len()
         );
         if !self.mutants.is_empty() {
-            let is_alone = |mutant: &&Mutant| mutant.reason.is_none() && !mutant.killed_by.is_empty();
-            let alone = self.mutants.iter().filter(is_alone).count();
-            let excused = self.mutants.len() - all;
+            let killed_mutants = || self.mutants.iter().filter(|mutant| mutant.reason.is_none());
+            let alone = killed_mutants()
+                .filter(|mutant| mutant.with.is_empty() && !mutant.killed_by.is_empty())
+                .count();
+            let by_golden = killed_mutants().filter(|mutant| mutant.is_killed_by_golden_only()).count();
             let _ = write!(
                 text,
-                "\nmutation score: {killed} of {all} ({alone} without any other wall removed; {excused} with a reason)"
+                "\nmutation score: {killed} of {all}; {alone} with nothing else left out, of which {by_golden} only by the \
+                 golden posture"
             );
         }
         text
@@ -196,7 +202,11 @@ pub(crate) const HEADING: &str = "     case       attack                     wal
 
 pub(crate) fn mutant_line(mutant: &Mutant) -> String {
     let [noticed, row, strict] = mutant_words(mutant);
-    let verdict = if mutant.passed() { "ok" } else { "FAIL" };
+    let verdict = match (mutant.passed(), mutant.is_excused()) {
+        (false, _) => "FAIL",
+        (true, true) => "n/a",
+        (true, false) => "ok",
+    };
     let noticed: String = noticed.chars().take(48).collect();
     let row: String = row.chars().take(12).collect();
     let mut text = format!(

@@ -25,7 +25,7 @@ pub(crate) async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
     // The first sandbox makes what later ones share.
     let first = lab.bare(&Wish::default()).await.map_err(|e| e.to_string())?;
     first.sandbox.destroy().await.map_err(|e| e.to_string())?;
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let mut before = Inventory::take(&lab.slots, &lab.launcher_pids());
     let (mut failed, mut ran, mut wrong) = (0, Vec::new(), Vec::new());
     for stage in Stage::ALL {
         let wish = Wish { fail_at: Some(*stage), strict: true, ..Wish::default() };
@@ -36,10 +36,13 @@ pub(crate) async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
             Ok(Ok(Attempt::Ran)) => ran.push(*stage),
             Ok(Ok(Attempt::RanHalf(text))) => wrong.push(format!("{stage:?}: {text}")),
         }
-    }
-    let left = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(2)).await;
-    if let Err(left) = left {
-        wrong.push(left);
+        // At once after each: a later start of any host on this machine sweeps up and would hide it.
+        let back =
+            inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_millis(200)).await;
+        if let Err(left) = back {
+            wrong.push(format!("{stage:?}: {left}"));
+            before = Inventory::take(&lab.slots, &lab.launcher_pids());
+        }
     }
     let not_taken = |stage: &Stage| NOT_TAKEN.iter().any(|(known, _)| known == stage);
     let silent: Vec<String> =
