@@ -9,24 +9,26 @@ mod exit;
 mod host;
 
 use cofferdam_backend::{Backend, BackendError};
+use cofferdam_linux::arguments;
 use cofferdam_linux::launcher::{self, default_runtime_folder};
 use cofferdam_native::{LauncherHandle, LauncherOptions, NativeBackend, doctor};
 use commands::Parts;
-use std::ffi::OsStr;
+use std::ffi::CStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// A host that has threads before it needs a launcher executes this program with this word, and a socket as its
 /// stdin.
-const LAUNCHER: &str = "launcher";
+const LAUNCHER: &CStr = c"launcher";
 
 fn main() -> ExitCode {
-    let word = std::env::args_os().nth(1);
-    if word.as_deref() == Some(OsStr::new(LAUNCHER)) {
+    // Where it lies: a copy made now would be in the launcher's memory, too.
+    let word = arguments::nth(1);
+    if word == Some(LAUNCHER) {
         launcher::run_on_stdin(&LauncherOptions { makes_spares: true, leave_out: Default::default() });
     }
     // Only `run` makes sandboxes, and it is worth the time of a fork to know that before parsing.
-    let launcher = word.filter(|word| word == "run").map(|_| fork_launcher());
+    let launcher = word.filter(|word| *word == c"run").map(|_| fork_launcher());
     let backend = move || connect(launcher);
     commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
 }

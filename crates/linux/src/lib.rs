@@ -4,6 +4,7 @@
 //! the host holds any secret; the launcher clones an `init` for each sandbox; and init starts the user's
 //! processes inside. What they say to each other is in `protocol` and `launcher::messages`.
 
+pub mod arguments;
 pub mod caps;
 pub mod cgroup;
 mod clone;

@@ -99,7 +99,7 @@ fn check_folder(folder: &Path) -> Result<()> {
     if !metadata.is_dir() {
         return Err(wrong("it must be a folder that holds a root filesystem".to_owned()));
     }
-    for name in ["dev", "proc", "tmp", "run", "etc", "workspace"] {
+    for name in ["dev", "dev/null", "dev/console", "proc", "tmp", "run", "etc", "workspace"] {
         let is_link = std::fs::symlink_metadata(folder.join(name)).is_ok_and(|m| m.file_type().is_symlink());
         if is_link {
             return Err(wrong(format!(

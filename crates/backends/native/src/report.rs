@@ -46,6 +46,15 @@ pub(crate) fn ready_error(stage: Stage, errno: i32, missing: ControlSet, layout:
     not_enforced(missing)
 }
 
+/// Refuses a group that does not limit everything that it has to.
+pub(crate) fn check_group_limits(proven: ControlSet) -> Result<(), BackendError> {
+    let limits = [Control::MemoryLimit, Control::SwapOff, Control::PidsLimit, Control::CpuLimit];
+    match ControlSet::of(&limits).minus(proven) {
+        ControlSet::EMPTY => Ok(()),
+        missing => Err(not_enforced(missing)),
+    }
+}
+
 fn not_enforced(missing: ControlSet) -> BackendError {
     let names: Vec<String> = missing.iter().map(Control::name).collect();
     BackendError::Refused {

@@ -10,7 +10,7 @@ use cofferdam_backend::{
     BackendError, Entry, EntryKind, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result,
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
-use cofferdam_core::{Control, GuestPath, IsolationReport, Limits, ResourceUsage};
+use cofferdam_core::{Control, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
 use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
@@ -103,6 +103,9 @@ impl NativeSandbox {
         let group =
             made.map_err(|(stage, errno)| report::create_error(stage, errno.0, &self.groups.layout))?;
         self.proven = group.proven;
+        if self.spec.isolation == IsolationMode::Strict {
+            report::check_group_limits(group.proven)?;
+        }
         let kind = match &group.entry {
             GroupEntry::Tasks(_) => GroupKind::Tasks,
             GroupEntry::Folder(_) => GroupKind::Folder,

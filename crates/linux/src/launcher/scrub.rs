@@ -1,14 +1,12 @@
 //! Forgetting the host: its environment, its command line, its descriptors.
 
 use crate::ControlSet;
-use crate::sys;
+use crate::{arguments, sys};
 use cofferdam_core::Control;
 use std::ffi::{CStr, c_char};
 use std::os::fd::RawFd;
 
 unsafe extern "C" {
-    /// glibc's pointer to the first argument, where the kernel put it.
-    static program_invocation_name: *const c_char;
     static mut environ: *const *const c_char;
 }
 
@@ -17,13 +15,14 @@ pub(super) fn environment(leave_out: ControlSet) -> bool {
     if leave_out.has(Control::CleanEnvironment) {
         return false;
     }
-    let arguments: usize = std::env::args_os().map(|arg| arg.len() + 1).sum();
     let mut is_blank = true;
-    // SAFETY: the process has one thread. The kernel laid the arguments out one behind the other from the first
-    // on, with as many bytes as they have; each variable is a NUL-terminated string of its own. Nothing refers
-    // to them afterwards: environ is emptied, and the launcher reads no argument.
+    // SAFETY: the process has one thread. Each argument and each variable is a NUL-terminated string that the
+    // kernel made for this process. Nothing refers to them afterwards: environ is emptied, and the launcher reads
+    // no argument.
     unsafe {
-        is_blank &= wipe(program_invocation_name.cast_mut(), arguments);
+        for argument in (0..).map_while(arguments::nth) {
+            is_blank &= wipe(argument.as_ptr().cast_mut(), argument.count_bytes());
+        }
         let mut variable = environ;
         while !variable.is_null() && !(*variable).is_null() {
             is_blank &= wipe((*variable).cast_mut(), CStr::from_ptr(*variable).count_bytes());
