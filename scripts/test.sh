@@ -40,7 +40,7 @@ part_release() {
 }
 
 part_attack() {
-    scripts/attack.sh --quick
+    ATTACK_PROFILE=dev scripts/attack.sh --quick
 }
 
 part_vm() {
