@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 /// A launcher that was started and not yet connected to an async runtime.
 #[derive(Debug)]
@@ -39,9 +40,8 @@ impl LauncherHandle {
             waiting: Mutex::default(),
             gone: Mutex::new(None),
             next_sandbox: AtomicU32::new(1),
-            is_reading: Mutex::new(false),
         };
-        Ok(Launcher { inner: Arc::new(inner) })
+        Ok(Launcher { inner: Arc::new(Handle { inner: Arc::new(inner), reader: Mutex::new(None) }) })
     }
 }
 
@@ -60,13 +60,34 @@ struct Inner {
     waiting: Mutex<Waiting>,
     gone: Mutex<Option<String>>,
     next_sandbox: AtomicU32,
-    is_reading: Mutex<bool>,
 }
 
-/// A connected launcher; clones are handles to the same one.
+/// A connected launcher; clones are handles to the same one. With the last of them its socket closes, and it ends.
 #[derive(Clone)]
 pub(crate) struct Launcher {
+    inner: Arc<Handle>,
+}
+
+/// What the handles share.
+struct Handle {
     inner: Arc<Inner>,
+    reader: Mutex<Option<AbortHandle>>,
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(reader) = lock(&self.reader).take() {
+            reader.abort();
+        }
+    }
 }
 
 impl std::fmt::Debug for Launcher {
@@ -158,10 +179,9 @@ impl Launcher {
 
     /// The reader runs from the first message on, as long as anyone holds the launcher.
     fn start_reading(&self) {
-        let mut is_reading = lock(&self.inner.is_reading);
-        if !*is_reading {
-            *is_reading = true;
-            tokio::spawn(read_events(Arc::clone(&self.inner)));
+        let mut reader = lock(&self.inner.reader);
+        if reader.is_none() {
+            *reader = Some(tokio::spawn(read_events(Arc::clone(&self.inner.inner))).abort_handle());
         }
     }
 }

@@ -76,7 +76,11 @@ impl Packets {
 
     /// Waits for one message; a length of 0 is the other side's end.
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Fds)> {
-        let mut receive = || Ok(socket::receive(self.0.as_raw_fd(), buffer)?);
+        let mut receive = || match socket::receive(self.0.as_raw_fd(), buffer) {
+            // The other side ended with something unread. That is said once, before what it had sent.
+            Err(sys::Errno(libc::ECONNRESET)) => Ok(socket::receive(self.0.as_raw_fd(), buffer)?),
+            other => Ok(other?),
+        };
         self.0.async_io(Interest::READABLE, &mut receive).await
     }
 }

@@ -131,7 +131,7 @@ impl Launcher {
             payload_filter: if self.ids == Ids::One { seccomp::payload_one_id() } else { seccomp::payload() },
             init_id: if self.ids == Ids::One { PAYLOAD_ID } else { INIT_ID },
             payload_id: PAYLOAD_ID,
-            required: request.required,
+            required: required(self.ids, request.required),
             proven,
             leave_out: request.leave_out,
             fail_at: request.fail_at,
@@ -150,6 +150,15 @@ fn namespaces(leave_out: ControlSet) -> u64 {
     ];
     let wanted = each.iter().filter(|(control, _)| !leave_out.has(*control));
     wanted.fold(0, |flags, (_, flag)| flags | *flag as u64)
+}
+
+/// With one id for all, a process is as good as the owner of this program's file, which it can reach through
+/// /proc/self/exe. Nothing but Landlock keeps it from that.
+fn required(ids: Ids, mut required: ControlSet) -> ControlSet {
+    if ids == Ids::One && !required.is_empty() {
+        required.insert(Control::Landlock);
+    }
+    required
 }
 
 /// The two ids, in the launcher's own user namespace, of a sandbox's init and payload.
