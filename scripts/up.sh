@@ -16,7 +16,11 @@ scripts/build.sh
 # show COMMAND...: prints a command as one would type it, then runs it.
 show() {
     printf '\n$ cofferdam' >&2
-    printf ' %q' "$@" >&2
+    local word
+    for word in "$@"; do
+        [[ $word == *[!a-z-]* ]] && word="'$word'"
+        printf ' %s' "$word" >&2
+    done
     printf '\n' >&2
     "$RELEASE_BINARY" "$@" && return 0
     local code=$?

@@ -23,22 +23,32 @@ pub async fn run(
     backend: &dyn Backend,
     spec: JobSpec,
     live: &mut dyn LiveOutput,
-    cancel: Cancellation,
+    mut cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
     let id = draw_sandbox_id().map_err(JobError::Id)?;
     let sandbox = sandbox_spec(id, &spec);
     let job = prepare(spec)?;
-    if !job.files.is_empty() {
-        let sandbox = backend.create(sandbox).await.map_err(JobError::Create)?;
-        return execute(&*sandbox, job, live, cancel).await;
-    }
-    // Nothing has to be in place before the process, so both are asked for at once.
     let began = Instant::now();
-    let made = backend.create_and_start(sandbox, job.process.clone()).await;
-    let (sandbox, started) = made.map_err(JobError::Create)?;
-    match explain(&*sandbox, started, &job).await {
-        Ok(process) => Ok(attend(&*sandbox, &*process, job, began, live, cancel).await),
-        Err(error) => Err(error),
+    // Dropping what makes a sandbox ends it as well, so a request that comes meanwhile is heard at once.
+    let made = async {
+        if !job.files.is_empty() {
+            return Ok((backend.create(sandbox).await?, None));
+        }
+        // Nothing has to be in place before the process, so both are asked for at once.
+        let (sandbox, started) = backend.create_and_start(sandbox, job.process.clone()).await?;
+        Ok((sandbox, Some(started)))
+    };
+    let made = tokio::select! {
+        biased;
+        made = made => made.map_err(JobError::Create),
+        Request { by, .. } = cancel.requested() => return Ok(cancelled_unmade(job, by)),
+    };
+    match made? {
+        (sandbox, None) => execute(&*sandbox, job, live, cancel).await,
+        (sandbox, Some(started)) => {
+            let process = explain(&*sandbox, started, &job).await?;
+            Ok(attend(&*sandbox, &*process, job, began, live, cancel).await)
+        }
     }
 }
 
@@ -237,6 +247,14 @@ async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String
     if let Err(error) = sandbox.destroy().await {
         job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
     }
+    let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
+    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default(), isolation };
+    conclude(job, ending, evidence, Kept::default(), Duration::ZERO)
+}
+
+/// The result of a job that was cancelled before it had a sandbox.
+fn cancelled_unmade(job: PreparedJob, by: String) -> JobResult {
+    let isolation = IsolationReport::unproven(job.isolation, "no sandbox was made");
     let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
     let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default(), isolation };
     conclude(job, ending, evidence, Kept::default(), Duration::ZERO)

@@ -208,6 +208,22 @@ async fn a_request_before_the_start_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_is_heard_while_the_sandbox_is_being_made() {
+    let stuck = FakeBackend::new().that_never_makes();
+    let (canceller, cancellation) = cancellation();
+    let asking = async {
+        sleep(Duration::from_millis(100)).await;
+        canceller.cancel("me", SIGINT);
+    };
+    let mut live = Discard;
+    let running = run(&stuck, command(&["true"]), &mut live, cancellation);
+    let both = async { tokio::join!(running, asking).0 };
+    let result = tokio::time::timeout(Duration::from_secs(5), both).await.expect("an answer").unwrap();
+    assert_eq!(result.outcome, Outcome::Cancelled { by: "me".to_owned() });
+    assert_eq!(stuck.standing(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn out_of_memory_is_told_by_the_kernels_count() {
     let stats = Stats { oom_kills: Some(1), memory_limit_hits: Some(40), ..Stats::default() };
     let backend =

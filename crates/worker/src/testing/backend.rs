@@ -17,6 +17,7 @@ pub struct FakeBackend {
     programs: HashMap<String, Program>,
     files: FakeFiles,
     stats: Stats,
+    never_makes: bool,
     worlds: Mutex<Vec<Arc<World>>>,
 }
 
@@ -41,6 +42,13 @@ impl FakeBackend {
     #[must_use]
     pub fn with_stats(mut self, stats: Stats) -> Self {
         self.stats = stats;
+        self
+    }
+
+    /// Sandboxes are asked for and never come.
+    #[must_use]
+    pub fn that_never_makes(mut self) -> Self {
+        self.never_makes = true;
         self
     }
 
@@ -110,6 +118,9 @@ impl Backend for FakeBackend {
     }
 
     async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
+        if self.never_makes {
+            std::future::pending::<()>().await;
+        }
         let mut files = self.files.clone();
         files.put("/workspace/.artifacts", super::Node::Folder);
         let world = Arc::new(World::new(spec, files, self.stats.clone(), self.programs.clone()));
