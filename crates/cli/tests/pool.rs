@@ -57,7 +57,7 @@ async fn sh(sandbox: &dyn Sandbox, script: &str) -> (ExitStatus, String) {
 #[tokio::test]
 async fn the_requests_limits_hold_in_a_warm_sandbox() {
     let pool = pool(PoolSettings::default());
-    pool.keep_ready(&spec(Limits::default()), 2);
+    pool.keep_ready(&spec(Limits::default()), None, 2);
     filled(&pool, 2).await;
     let few = Limits { pids: 3, ..Limits::default() };
     let sandbox = pool.take(spec(few)).await.expect("a sandbox");
@@ -72,7 +72,7 @@ async fn the_requests_limits_hold_in_a_warm_sandbox() {
 #[tokio::test]
 async fn a_burst_of_ten_times_the_pool_has_no_error_and_no_sandbox_twice() {
     let pool = pool(PoolSettings { per_kind: 3, ..PoolSettings::default() });
-    pool.keep_ready(&spec(Limits::default()), 3);
+    pool.keep_ready(&spec(Limits::default()), None, 3);
     filled(&pool, 3).await;
     let mut taken = Vec::new();
     for _ in 0..30 {

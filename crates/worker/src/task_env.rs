@@ -1,9 +1,13 @@
 //! The environment that a job's process starts with: the task contract, and nothing of the host's.
 
-use cofferdam_core::{InvalidValue, JobId, TaskId};
+use cofferdam_core::{GuestPath, InvalidValue, JobId, TaskId};
 
 /// The working directory of a job, fresh and gone afterwards.
 pub const WORKSPACE_DIR: &str = "/workspace";
+
+pub(crate) fn workspace() -> GuestPath {
+    GuestPath::parse("workdir", WORKSPACE_DIR).expect("the workspace's own path is valid")
+}
 
 /// What a job leaves here outlives it.
 pub const ARTIFACTS_DIR: &str = "/workspace/.artifacts";
@@ -18,6 +22,14 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("LANG", "C.UTF-8"),
     ("TZ", "UTC"),
 ];
+
+/// Those of the defaults by which a program finds its parts, its language or its time when it starts.
+pub(crate) const STARTUP_VARIABLES: [&str; 4] = ["HOME", "PATH", "LANG", "TZ"];
+
+/// The environment of a program that starts before there is a job for it.
+pub(crate) fn default_env() -> Vec<(String, String)> {
+    DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
 
 /// What every program knows how to draw on; the host's own TERM stays outside.
 const TERMINAL_TYPE: &str = "xterm-256color";
@@ -37,7 +49,7 @@ pub(crate) fn task_env(
     terminal: bool,
 ) -> Result<TaskEnv, InvalidValue> {
     let mut env = TaskEnv { variables: Vec::with_capacity(requested.len() + 10), warnings: Vec::new() };
-    env.variables.extend(DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    env.variables.extend(default_env());
     if terminal {
         env.set("TERM", TERMINAL_TYPE);
     }

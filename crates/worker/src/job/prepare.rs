@@ -1,8 +1,8 @@
 //! From a spec to a process: everything that can be refused without making a sandbox is refused here.
 
-use super::spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work, workspace};
+use super::spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work};
 use crate::runtime::{CodePlace, Runtime, file_argv};
-use crate::task_env::{TaskEnv, task_env};
+use crate::task_env::{TaskEnv, task_env, workspace};
 use crate::terminal::Terminal;
 use cofferdam_backend::{ProcessSpec, Reader, Stdio};
 use cofferdam_core::{InvalidValue, IsolationMode, Limits, NetworkPolicy};

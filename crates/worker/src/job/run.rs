@@ -3,17 +3,19 @@
 use super::cancel::{Cancellation, Request};
 use super::error::JobError;
 use super::prepare::{PreparedJob, prepare};
-use super::spec::{ArtifactsWanted, FileIn, JobSpec, sandbox_spec};
+use super::spec::{ArtifactsWanted, FileIn, JobSpec, Work, sandbox_spec};
 use super::streams::{Kept, Streams};
 use super::supervise::{Cause, Ending, follow_size, supervise};
 use super::verdict;
 use crate::artifacts::{Collected, collect};
 use crate::ids::draw_sandbox_id;
 use crate::output::LiveOutput;
-use crate::runtime::present_in;
+use crate::runtime::{ahead, present_in};
 use cofferdam_backend::{Backend, BackendError, ExitStatus, Process, Sandbox, Stats};
 use cofferdam_core::{IsolationReport, JobResult};
+use std::io::Cursor;
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 const SIGKILL: i32 = 9;
@@ -44,7 +46,7 @@ pub async fn run(
         Request { by, .. } = cancel.requested() => return Ok(cancelled_unmade(job, by)),
     };
     match made? {
-        (sandbox, None) => execute(&*sandbox, job, live, cancel).await,
+        (sandbox, None) => execute(&*sandbox, None, job, live, cancel).await,
         (sandbox, Some(started)) => {
             let process = explain(&*sandbox, started, &job).await?;
             Ok(attend(&*sandbox, &*process, job, began, live, cancel).await)
@@ -60,11 +62,35 @@ pub async fn run_in(
     cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
     let job = prepare(spec)?;
-    execute(&*sandbox, job, live, cancel).await
+    execute(&*sandbox, None, job, live, cancel).await
+}
+
+/// Runs a job's code in an interpreter that has started in a sandbox made for such jobs, and destroys that.
+pub(crate) async fn run_ahead(
+    sandbox: Box<dyn Sandbox>,
+    interpreter: Box<dyn Process>,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    let (code, args) = match &spec.work {
+        Work::Code { code, .. } => (code.clone(), spec.args.clone()),
+        Work::Command { .. } | Work::File { .. } => unreachable!("an interpreter is only taken for code"),
+    };
+    let mut job = prepare(spec)?;
+    let message = ahead::message(&code, &args, &job.process.env, job.stdin.is_some());
+    // What the interpreter waits for comes first, what the program reads after it.
+    let message = Cursor::new(message);
+    job.stdin = Some(match job.stdin.take() {
+        Some(stdin) => Box::new(message.chain(stdin)),
+        None => Box::new(message),
+    });
+    execute(&*sandbox, Some(interpreter), job, live, cancel).await
 }
 
 async fn execute(
     sandbox: &dyn Sandbox,
+    interpreter: Option<Box<dyn Process>>,
     mut job: PreparedJob,
     live: &mut dyn LiveOutput,
     mut cancel: Cancellation,
@@ -76,9 +102,10 @@ async fn execute(
         Request { by, .. } = cancel.requested() => return Ok(cancelled_early(sandbox, job, by).await),
     };
     let began = Instant::now();
-    let started = match staged {
-        Ok(()) => explain(sandbox, sandbox.start(job.process.clone()).await, &job).await,
-        Err(error) => Err(error),
+    let started = match (staged, interpreter) {
+        (Ok(()), Some(interpreter)) => Ok(interpreter),
+        (Ok(()), None) => explain(sandbox, sandbox.start(job.process.clone()).await, &job).await,
+        (Err(error), _) => Err(error),
     };
     match started {
         Ok(process) => Ok(attend(sandbox, &*process, job, began, live, cancel).await),

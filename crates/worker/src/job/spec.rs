@@ -2,7 +2,7 @@
 
 use crate::artifacts::ArtifactStore;
 use crate::runtime::Runtime;
-use crate::task_env::WORKSPACE_DIR;
+use crate::task_env::workspace;
 use crate::terminal::Terminal;
 use cofferdam_backend::{Image, OomScope, Reader, SandboxSpec};
 use cofferdam_core::{GuestPath, IsolationMode, JobId, Limits, NetworkPolicy, SandboxId, TaskId};
@@ -110,10 +110,6 @@ pub fn sandbox_spec(id: SandboxId, job: &JobSpec) -> SandboxSpec {
         pausable: false,
         workspace_root: job.workspace_root.clone(),
     }
-}
-
-pub(super) fn workspace() -> GuestPath {
-    GuestPath::parse("workdir", WORKSPACE_DIR).expect("the workspace's own path is valid")
 }
 
 impl fmt::Debug for Stdin {

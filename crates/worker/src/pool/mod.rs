@@ -1,19 +1,24 @@
-//! Sandboxes made ahead of need. Each serves exactly one job or session, and is gone afterwards like any other.
+//! Sandboxes made ahead of need, some with an interpreter that has started in them. Each serves exactly one job or
+//! session, and is gone afterwards like any other.
 //!
-//! A request is served from the shelf of its own kind: same image, disk, network and the like. The limits that
-//! can change are applied when a sandbox is handed out, before anything runs in it. Whatever the pool does not
-//! have is made cold; an empty pool is slower, never an error.
+//! A request is served from the shelf of its own kind: same image, disk, network, runtime and the like. The
+//! limits that can change are applied when a sandbox is handed out, before any of the request's code runs in it.
+//! Whatever the pool does not have is made cold; an empty pool is slower, never an error.
 
+mod job;
 mod shelf;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
+use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
-use shelf::Shelf;
+use shelf::{Kind, Shelf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use waiting::Waiting;
 
 /// How much may wait on the shelves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,26 +27,18 @@ pub struct PoolSettings {
     pub per_kind: usize,
     /// The most sandboxes in all.
     pub total: usize,
-    /// The most memory that they may hold together, by what an idle one was measured to take.
+    /// The most memory that they may hold together, by what one of each kind was measured to take.
     pub bytes: u64,
     /// How long a sandbox waits before it is taken for one too many.
     pub idle: Duration,
 }
 
-/// What an idle sandbox takes, rounded up from measurements.
+/// What an idle sandbox takes without an interpreter, rounded up from measurements.
 pub const IDLE_SANDBOX_BYTES: u64 = 1 << 20;
 
 impl Default for PoolSettings {
     fn default() -> Self {
         Self { per_kind: 8, total: 64, bytes: 256 << 20, idle: Duration::from_secs(60) }
-    }
-}
-
-impl PoolSettings {
-    /// The most sandboxes that both bounds allow.
-    fn room(&self) -> usize {
-        let by_bytes = usize::try_from(self.bytes / IDLE_SANDBOX_BYTES).unwrap_or(usize::MAX);
-        self.total.min(by_bytes)
     }
 }
 
@@ -65,6 +62,10 @@ struct State {
 impl State {
     fn waiting(&self) -> usize {
         self.shelves.iter().map(Shelf::len).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.shelves.iter().map(Shelf::bytes).sum()
     }
 }
 
@@ -96,34 +97,44 @@ impl Pool {
         PoolCounts { waiting: state.waiting(), ..state.counts }
     }
 
-    /// Asks for `count` sandboxes of a kind to be kept ready, before the first request for one.
-    pub fn keep_ready(&self, spec: &SandboxSpec, count: usize) {
+    /// Asks for `count` sandboxes of a kind to be kept ready, before the first request for one; with a runtime
+    /// that can be started ahead, with its interpreter waiting in them.
+    pub fn keep_ready(&self, spec: &SandboxSpec, runtime: Option<&'static Runtime>, count: usize) {
         let mut state = self.state();
         let wanted = count.min(self.settings.per_kind);
-        Shelf::for_spec(&mut state.shelves, spec).want_at_least(wanted);
+        Shelf::of(&mut state.shelves, &Kind { spec: spec.clone(), runtime }).want_at_least(wanted);
         drop(state);
         self.changed.notify_one();
     }
 
     /// A sandbox for a request: from its shelf, with the request's limits in force, or made now.
     pub async fn take(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
-        while let Some(sandbox) = self.take_waiting(&spec) {
+        let kind = Kind { spec, runtime: None };
+        match self.take_warm(&kind).await {
+            Some(waiting) => Ok(waiting.sandbox),
+            None => self.backend.create(kind.spec).await,
+        }
+    }
+
+    /// One from the shelf, limited as the request wants it. Where there is none, it counts as a cold start.
+    async fn take_warm(&self, kind: &Kind) -> Option<Waiting> {
+        while let Some(waiting) = self.take_waiting(kind) {
             // One that cannot be limited, or has died, is never handed out; dropping it destroys it.
-            if sandbox.change_limits(&spec.limits).await.is_ok() {
+            if waiting.is_alive() && waiting.sandbox.change_limits(&kind.spec.limits).await.is_ok() {
                 self.state().counts.warm += 1;
-                return Ok(sandbox);
+                return Some(waiting);
             }
         }
         self.state().counts.cold += 1;
-        self.backend.create(spec).await
+        None
     }
 
-    fn take_waiting(&self, spec: &SandboxSpec) -> Option<Box<dyn Sandbox>> {
+    fn take_waiting(&self, kind: &Kind) -> Option<Waiting> {
         if !self.backend.capabilities().change_limits {
             return None;
         }
         let mut state = self.state();
-        let taken = Shelf::for_spec(&mut state.shelves, spec).take(self.settings.per_kind);
+        let taken = Shelf::of(&mut state.shelves, kind).take(self.settings.per_kind);
         drop(state);
         self.changed.notify_one();
         taken
@@ -135,7 +146,7 @@ impl Pool {
         loop {
             self.thin();
             match self.next_to_make() {
-                Some(spec) => self.make(spec).await,
+                Some(kind) => self.make(kind).await,
                 None => {
                     let _ = tokio::time::timeout(self.settings.idle / 4, self.changed.notified()).await;
                 }
@@ -143,20 +154,22 @@ impl Pool {
         }
     }
 
-    fn next_to_make(&self) -> Option<SandboxSpec> {
+    fn next_to_make(&self) -> Option<Kind> {
         let state = self.state();
-        if state.waiting() >= self.settings.room() {
+        if state.waiting() >= self.settings.total {
             return None;
         }
-        state.shelves.iter().find_map(|shelf| shelf.wants_more(Instant::now()))
+        let left = self.settings.bytes.saturating_sub(state.bytes());
+        let wanted = state.shelves.iter().filter_map(|shelf| shelf.wants_more(Instant::now()));
+        wanted.into_iter().find(|kind| kind.bytes() <= left)
     }
 
-    async fn make(&self, spec: SandboxSpec) {
-        let made = self.backend.create(spec.clone()).await;
+    async fn make(&self, kind: Kind) {
+        let made = Waiting::make(&*self.backend, kind.spec.clone(), kind.runtime).await;
         let mut state = self.state();
-        let shelf = Shelf::for_spec(&mut state.shelves, &spec);
+        let shelf = Shelf::of(&mut state.shelves, &kind);
         match made {
-            Ok(sandbox) => shelf.put(sandbox),
+            Ok(waiting) => shelf.put(waiting),
             // Requests then make their own and report why that fails; this only must not spin.
             Err(_) => shelf.back_off(self.settings.idle),
         }
@@ -178,8 +191,8 @@ impl Pool {
     /// Destroys what waits, and waits until it is gone.
     pub async fn drain(&self) -> Result<()> {
         let shelves = std::mem::take(&mut self.state().shelves);
-        for sandbox in shelves.into_iter().flat_map(Shelf::into_sandboxes) {
-            sandbox.destroy().await?;
+        for waiting in shelves.into_iter().flat_map(Shelf::into_waiting) {
+            waiting.sandbox.destroy().await?;
         }
         Ok(())
     }

@@ -1,15 +1,39 @@
 //! The waiting sandboxes of one kind, and how many are wanted.
 
+use super::IDLE_SANDBOX_BYTES;
+use super::waiting::Waiting;
 use crate::ids::draw_sandbox_id;
-use cofferdam_backend::{Sandbox, SandboxSpec};
+use crate::runtime::Runtime;
+use cofferdam_backend::SandboxSpec;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// What a request needs from its shelf.
+#[derive(Debug, Clone)]
+pub(super) struct Kind {
+    /// Its changeable limits and its id do not count.
+    pub(super) spec: SandboxSpec,
+    /// Whose interpreter has started in it, if any.
+    pub(super) runtime: Option<&'static Runtime>,
+}
+
+impl Kind {
+    fn is_same(&self, other: &Self) -> bool {
+        self.runtime == other.runtime && same_kind(&self.spec, &other.spec)
+    }
+
+    /// What one of it takes while it waits.
+    pub(super) fn bytes(&self) -> u64 {
+        let interpreter = self.runtime.and_then(|runtime| runtime.ahead).map_or(0, |ahead| ahead.idle_bytes);
+        IDLE_SANDBOX_BYTES + interpreter
+    }
+}
+
 /// Sandboxes that any request of the same kind can have.
 pub(super) struct Shelf {
-    /// What they were made from; its changeable limits and its id do not count.
-    spec: SandboxSpec,
-    waiting: Vec<Box<dyn Sandbox>>,
+    /// What they were made from.
+    kind: Kind,
+    waiting: Vec<Waiting>,
     wanted: usize,
     last_taken: Instant,
     not_before: Option<Instant>,
@@ -43,11 +67,11 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
 
 impl Shelf {
     /// The shelf for a kind, made if it is new.
-    pub(super) fn for_spec<'s>(shelves: &'s mut Vec<Self>, spec: &SandboxSpec) -> &'s mut Self {
-        let found = shelves.iter().position(|shelf| same_kind(&shelf.spec, spec));
+    pub(super) fn of<'s>(shelves: &'s mut Vec<Self>, kind: &Kind) -> &'s mut Self {
+        let found = shelves.iter().position(|shelf| shelf.kind.is_same(kind));
         let at = found.unwrap_or_else(|| {
             shelves.push(Self {
-                spec: spec.clone(),
+                kind: kind.clone(),
                 waiting: Vec::new(),
                 wanted: 0,
                 last_taken: Instant::now(),
@@ -62,17 +86,21 @@ impl Shelf {
         self.waiting.len()
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.len() as u64 * self.kind.bytes()
+    }
+
     pub(super) fn want_at_least(&mut self, count: usize) {
         self.wanted = self.wanted.max(count);
         self.last_taken = Instant::now();
     }
 
-    pub(super) fn put(&mut self, sandbox: Box<dyn Sandbox>) {
-        self.waiting.push(sandbox);
+    pub(super) fn put(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
     }
 
     /// Takes one. A shelf that was found empty wants one more from now on.
-    pub(super) fn take(&mut self, most: usize) -> Option<Box<dyn Sandbox>> {
+    pub(super) fn take(&mut self, most: usize) -> Option<Waiting> {
         self.last_taken = Instant::now();
         let taken = self.waiting.pop();
         if taken.is_none() {
@@ -82,13 +110,14 @@ impl Shelf {
     }
 
     /// What to make next, if there are fewer than are wanted.
-    pub(super) fn wants_more(&self, now: Instant) -> Option<SandboxSpec> {
+    pub(super) fn wants_more(&self, now: Instant) -> Option<Kind> {
         let is_early = self.not_before.is_some_and(|time| now < time);
         if is_early || self.waiting.len() >= self.wanted {
             return None;
         }
         let id = draw_sandbox_id().ok()?;
-        Some(SandboxSpec { id, ..self.spec.clone() })
+        let spec = SandboxSpec { id, ..self.kind.spec.clone() };
+        Some(Kind { spec, ..self.kind })
     }
 
     pub(super) fn back_off(&mut self, time: Duration) {
@@ -96,7 +125,7 @@ impl Shelf {
     }
 
     /// After a time without a request, one at a time becomes too many.
-    pub(super) fn surplus(&mut self, idle: Duration) -> Option<Box<dyn Sandbox>> {
+    pub(super) fn surplus(&mut self, idle: Duration) -> Option<Waiting> {
         if self.last_taken.elapsed() < idle || self.wanted == 0 {
             return None;
         }
@@ -109,7 +138,7 @@ impl Shelf {
         self.wanted == 0 && self.waiting.is_empty()
     }
 
-    pub(super) fn into_sandboxes(self) -> Vec<Box<dyn Sandbox>> {
+    pub(super) fn into_waiting(self) -> Vec<Waiting> {
         self.waiting
     }
 }

@@ -1,7 +1,10 @@
 use super::*;
-use crate::testing::FakeBackend;
-use crate::{JobSpec, Work, draw_job_id, draw_sandbox_id, sandbox_spec};
-use cofferdam_core::Limits;
+use crate::runtime::by_name;
+use crate::testing::{FakeBackend, Guest};
+use crate::{Discard, JobSpec, Work, cancellation, draw_job_id, draw_sandbox_id, sandbox_spec};
+use cofferdam_backend::ExitStatus;
+use cofferdam_core::{JobResult, Limits};
+use tokio::io::AsyncReadExt;
 
 fn spec() -> SandboxSpec {
     let work = Work::Command { argv: vec!["true".to_owned()] };
@@ -21,7 +24,7 @@ async fn settle(pool: &Pool) {
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_ready_is_handed_out_once_and_replaced() {
     let (backend, pool) = pool(PoolSettings::default());
-    pool.keep_ready(&spec(), 2);
+    pool.keep_ready(&spec(), None, 2);
     settle(&pool).await;
     assert_eq!((backend.created(), pool.counts().waiting), (2, 2));
     let first = pool.take(spec()).await.unwrap();
@@ -37,7 +40,7 @@ async fn what_is_kept_ready_is_handed_out_once_and_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_burst_is_served_cold_without_an_error() {
     let (backend, pool) = pool(PoolSettings::default());
-    pool.keep_ready(&spec(), 3);
+    pool.keep_ready(&spec(), None, 3);
     settle(&pool).await;
     let mut taken = Vec::new();
     for _ in 0..30 {
@@ -52,7 +55,7 @@ async fn a_burst_is_served_cold_without_an_error() {
 #[tokio::test(start_paused = true)]
 async fn another_kind_is_never_served_from_the_wrong_shelf() {
     let (backend, pool) = pool(PoolSettings::default());
-    pool.keep_ready(&spec(), 1);
+    pool.keep_ready(&spec(), None, 1);
     settle(&pool).await;
     for other in [
         SandboxSpec { image: cofferdam_backend::Image::Folder("/elsewhere".into()), ..spec() },
@@ -71,11 +74,11 @@ async fn another_kind_is_never_served_from_the_wrong_shelf() {
 #[tokio::test(start_paused = true)]
 async fn the_bounds_hold() {
     let (_, by_count) = pool(PoolSettings { total: 3, ..PoolSettings::default() });
-    by_count.keep_ready(&spec(), 100);
+    by_count.keep_ready(&spec(), None, 100);
     settle(&by_count).await;
     assert_eq!(by_count.counts().waiting, 3);
     let (_, by_bytes) = pool(PoolSettings { bytes: 2 * IDLE_SANDBOX_BYTES, ..PoolSettings::default() });
-    by_bytes.keep_ready(&spec(), 100);
+    by_bytes.keep_ready(&spec(), None, 100);
     settle(&by_bytes).await;
     assert_eq!(by_bytes.counts().waiting, 2);
 }
@@ -83,7 +86,7 @@ async fn the_bounds_hold() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_asks_for_goes() {
     let (backend, pool) = pool(PoolSettings::default());
-    pool.keep_ready(&spec(), 2);
+    pool.keep_ready(&spec(), None, 2);
     settle(&pool).await;
     let _ = tokio::time::timeout(PoolSettings::default().idle * 4, pool.tend()).await;
     assert_eq!((pool.counts().waiting, backend.standing()), (0, 0));
@@ -92,8 +95,110 @@ async fn what_nobody_asks_for_goes() {
 #[tokio::test(start_paused = true)]
 async fn draining_leaves_nothing() {
     let (backend, pool) = pool(PoolSettings::default());
-    pool.keep_ready(&spec(), 4);
+    pool.keep_ready(&spec(), None, 4);
     settle(&pool).await;
     pool.drain().await.unwrap();
     assert_eq!((pool.counts().waiting, backend.standing()), (0, 0));
+}
+
+/// A `python3` that says what it was asked to run: after a wait, or at once.
+async fn python(mut guest: Guest) -> ExitStatus {
+    if !guest.spec.argv[2].contains("_boot") {
+        guest.print(format!("cold {}", guest.spec.argv[2])).await;
+        return ExitStatus::Exited(0);
+    }
+    guest.print("\0").await;
+    let mut message = String::new();
+    guest.stdin.read_to_string(&mut message).await.unwrap();
+    let words: Vec<_> = message.split('\0').collect();
+    let Some(code) = words.iter().find(|word| word.starts_with("code")) else { return ExitStatus::Exited(9) };
+    guest.print(format!("warm {code}")).await;
+    ExitStatus::Exited(0)
+}
+
+fn job(code: &str) -> JobSpec {
+    let runtime = by_name("lang", "python").unwrap();
+    JobSpec::new(draw_job_id().unwrap(), Work::Code { runtime, code: code.to_owned() })
+}
+
+async fn run(pool: &Pool, job: JobSpec) -> JobResult {
+    let (_keep, cancel) = cancellation();
+    pool.run(job, &mut Discard, cancel).await.unwrap()
+}
+
+/// A pool with `count` interpreters waiting, of a machine with this `python3`.
+async fn pool_with<Ended>(python: fn(Guest) -> Ended, count: usize) -> (Arc<FakeBackend>, Pool)
+where
+    Ended: Future<Output = ExitStatus> + Send + 'static,
+{
+    let backend = Arc::new(FakeBackend::new().with_program("python3", python));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    pool.keep_ready(&spec(), Some(by_name("lang", "python").unwrap()), count);
+    settle(&pool).await;
+    (backend, pool)
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_is_given_to_an_interpreter_that_waits_and_to_a_new_one_when_none_does() {
+    let (backend, pool) = pool_with(python, 1).await;
+    assert_eq!(pool.counts().waiting, 1);
+    assert_eq!(run(&pool, job("code 1")).await.stdout.text(), "warm code 1");
+    assert_eq!(run(&pool, job("code 2")).await.stdout.text(), "cold code 2");
+    assert_eq!((pool.counts().warm, pool.counts().cold, backend.standing()), (1, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_interpreter_cannot_be_given_afterwards_starts_one() {
+    let (_, pool) = pool_with(python, 1).await;
+    let seeded = JobSpec { env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned())], ..job("code") };
+    let elsewhere =
+        JobSpec { workdir: cofferdam_core::GuestPath::parse("w", "/tmp").unwrap(), ..job("code") };
+    let small = Limits { memory_bytes: 24 << 20, disk: Limits::memory_disk(24 << 20), ..Limits::default() };
+    for job in [seeded, elsewhere, JobSpec { limits: small, ..job("code") }] {
+        assert_eq!(run(&pool, job).await.stdout.text(), "cold code");
+    }
+    assert_eq!((pool.counts().warm, pool.counts().waiting), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interpreter_that_died_while_it_waited_is_nobodys_job() {
+    async fn dying(mut guest: Guest) -> ExitStatus {
+        if guest.spec.argv[2].contains("_boot") {
+            guest.print("\0").await;
+            return ExitStatus::Signaled(9);
+        }
+        python(guest).await
+    }
+    let (backend, pool) = pool_with(dying, 2).await;
+    assert_eq!(run(&pool, job("code")).await.stdout.text(), "cold code");
+    assert_eq!((pool.counts().warm, pool.counts().cold, backend.standing()), (0, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interpreter_that_never_comes_up_holds_nobody_up() {
+    async fn silent(guest: Guest) -> ExitStatus {
+        if guest.spec.argv[2].contains("_boot") {
+            std::future::pending::<()>().await;
+        }
+        python(guest).await
+    }
+    let (backend, pool) = pool_with(silent, 1).await;
+    let _ = tokio::time::timeout(Duration::from_secs(10), pool.tend()).await;
+    assert_eq!((pool.counts().waiting, backend.standing()), (0, 0));
+    assert_eq!(run(&pool, job("code")).await.stdout.text(), "cold code");
+}
+
+#[tokio::test(start_paused = true)]
+async fn interpreters_count_with_what_they_take() {
+    let python = by_name("lang", "python").unwrap();
+    let each = IDLE_SANDBOX_BYTES + python.ahead.unwrap().idle_bytes;
+    let (_, pool) = pool(PoolSettings { bytes: 3 * each - 1, ..PoolSettings::default() });
+    pool.keep_ready(&spec(), Some(python), 8);
+    settle(&pool).await;
+    assert_eq!(pool.counts().waiting, 0, "the image has no python");
+    let backend = FakeBackend::new().with_program("python3", self::python);
+    let pool = Pool::new(Arc::new(backend), PoolSettings { bytes: 3 * each - 1, ..PoolSettings::default() });
+    pool.keep_ready(&spec(), Some(python), 8);
+    settle(&pool).await;
+    assert_eq!(pool.counts().waiting, 2);
 }

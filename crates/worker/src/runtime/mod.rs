@@ -3,6 +3,7 @@
 //! An adapter says how code and files of one language are run: which program, with which words around them.
 //! Whether that program exists is the image's business: it is looked up inside, when it is started.
 
+pub(crate) mod ahead;
 mod command;
 mod present;
 mod table;

@@ -1,5 +1,7 @@
 //! The table of languages. To add one, add a row.
 
+use super::ahead::{Ahead, NODE, PYTHON};
+
 /// How code that came as text is handed to a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inline {
@@ -35,6 +37,8 @@ pub struct Runtime {
     pub file: &'static [&'static str],
     /// The name that code gets in the workspace when it has to be a file.
     pub source: &'static str,
+    /// How to start it before there is a program for it, where that saves time.
+    pub ahead: Option<&'static Ahead>,
 }
 
 pub static RUNTIMES: [Runtime; 10] = [
@@ -47,6 +51,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::Plain,
         file: &[],
         source: "main.py",
+        ahead: Some(&PYTHON),
     },
     Runtime {
         name: "node",
@@ -57,6 +62,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterDashes,
         file: &[],
         source: "main.js",
+        ahead: Some(&NODE),
     },
     Runtime {
         name: "bash",
@@ -67,6 +73,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterName,
         file: &[],
         source: "main.bash",
+        ahead: None,
     },
     Runtime {
         name: "sh",
@@ -77,6 +84,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterName,
         file: &[],
         source: "main.sh",
+        ahead: None,
     },
     Runtime {
         name: "ruby",
@@ -87,6 +95,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterDashes,
         file: &[],
         source: "main.rb",
+        ahead: None,
     },
     Runtime {
         name: "perl",
@@ -97,6 +106,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterDashes,
         file: &[],
         source: "main.pl",
+        ahead: None,
     },
     Runtime {
         name: "go",
@@ -107,6 +117,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::Plain,
         file: &["run"],
         source: "main.go",
+        ahead: None,
     },
     Runtime {
         name: "java",
@@ -117,6 +128,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::Plain,
         file: &[],
         source: "Main.java",
+        ahead: None,
     },
     Runtime {
         name: "deno",
@@ -129,6 +141,7 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::Plain,
         file: &["run", "--allow-all"],
         source: "main.ts",
+        ahead: None,
     },
     Runtime {
         name: "php",
@@ -139,5 +152,6 @@ pub static RUNTIMES: [Runtime; 10] = [
         arguments: Arguments::AfterDashes,
         file: &[],
         source: "main.php",
+        ahead: None,
     },
 ];

@@ -1,0 +1,122 @@
+//! What waits on a shelf: a sandbox, alone or with an interpreter that has started in it.
+
+use crate::runtime::Runtime;
+use crate::runtime::ahead::{Ahead, READY};
+use crate::task_env::{default_env, workspace};
+use cofferdam_backend::{
+    Backend, BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, SandboxSpec,
+    Stdio, Writer, async_trait,
+};
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+
+/// An interpreter that takes longer to start than this is not worth waiting for: its image is broken, or lies.
+const START_MAX: Duration = Duration::from_secs(5);
+
+/// One that waits.
+pub(crate) struct Waiting {
+    pub(crate) sandbox: Box<dyn Sandbox>,
+    pub(crate) interpreter: Option<Interpreter>,
+}
+
+impl Waiting {
+    pub(super) async fn make(
+        backend: &dyn Backend,
+        spec: SandboxSpec,
+        runtime: Option<&'static Runtime>,
+    ) -> Result<Self> {
+        let Some((runtime, ahead)) = runtime.and_then(|runtime| Some((runtime, runtime.ahead?))) else {
+            return Ok(Self { sandbox: backend.create(spec).await?, interpreter: None });
+        };
+        let (sandbox, process) = backend.create_and_start(spec, process(runtime, ahead)).await?;
+        let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?)).await;
+        let interpreter = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
+        Ok(Self { sandbox, interpreter: Some(interpreter) })
+    }
+
+    /// Whether it can still serve; an interpreter may have been ended by whatever ends processes.
+    pub(super) fn is_alive(&self) -> bool {
+        self.interpreter.as_ref().is_none_or(|interpreter| !interpreter.has_ended())
+    }
+}
+
+fn process(runtime: &Runtime, ahead: &Ahead) -> ProcessSpec {
+    ProcessSpec {
+        argv: ahead.argv(runtime),
+        env: default_env(),
+        cwd: workspace(),
+        make_cwd: false,
+        stdio: Stdio::Pipes { stdin: true },
+    }
+}
+
+fn not_ready(runtime: &Runtime) -> BackendError {
+    let seconds = START_MAX.as_secs();
+    BackendError::Gone { cause: format!("{} was not ready after {seconds} seconds", runtime.program) }
+}
+
+/// A process that waits for its program. Its streams are those that the program will have.
+pub(crate) struct Interpreter {
+    process: Box<dyn Process>,
+    stdout: Mutex<Option<Reader>>,
+}
+
+impl Interpreter {
+    /// Waits until it has started.
+    async fn ready(process: Box<dyn Process>) -> Result<Self> {
+        let gone = || BackendError::Gone { cause: "the interpreter ended before it was ready".to_owned() };
+        let mut stdout = process.take_stdout().ok_or_else(gone)?;
+        let mut first = [0; READY.len()];
+        match stdout.read_exact(&mut first).await {
+            Ok(_) if first == READY => Ok(Self { process, stdout: Mutex::new(Some(stdout)) }),
+            _ => Err(gone()),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let wait = pin!(self.process.wait());
+        matches!(wait.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
+    }
+}
+
+impl fmt::Debug for Interpreter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Interpreter").field(&self.process).finish()
+    }
+}
+
+#[async_trait]
+impl Process for Interpreter {
+    fn id(&self) -> ProcessId {
+        self.process.id()
+    }
+
+    fn take_stdin(&self) -> Option<Writer> {
+        self.process.take_stdin()
+    }
+
+    fn take_stdout(&self) -> Option<Reader> {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn take_stderr(&self) -> Option<Reader> {
+        self.process.take_stderr()
+    }
+
+    async fn resize(&self, rows: u16, columns: u16) -> Result<()> {
+        self.process.resize(rows, columns).await
+    }
+
+    async fn signal(&self, signal: i32) -> Result<()> {
+        self.process.signal(signal).await
+    }
+
+    async fn wait(&self) -> Result<ExitStatus> {
+        self.process.wait().await
+    }
+}

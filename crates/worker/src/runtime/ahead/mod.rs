@@ -1,0 +1,76 @@
+//! Interpreters that are started before there is a program for them.
+//!
+//! An interpreter waits for one message on its stdin and becomes what `python3 -c` or `node -e` would have been
+//! for that program: with its arguments, its environment and its input, and nothing of the wait left to see.
+//! What cannot be made so afterwards (a variable that only counts at the start of an interpreter, say) is a
+//! reason to start a new one.
+
+#[cfg(test)]
+mod tests;
+
+use super::{INLINE_CODE_MAX_BYTES, Runtime};
+use crate::task_env::STARTUP_VARIABLES;
+
+/// How a runtime waits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The words after the program's name, the last of which is the code that waits.
+    flag: &'static str,
+    boot: &'static str,
+    /// Names of variables, or how they begin, that the interpreter looks at while it starts.
+    looked_at: &'static [&'static str],
+    /// What one that waits takes of the machine's memory, rounded up from measurements.
+    pub idle_bytes: u64,
+}
+
+/// What the C library looks at when a program starts.
+const LIBC: [&str; 7] = ["LD_", "LC_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "LANGUAGE"];
+
+pub(super) static PYTHON: Ahead =
+    Ahead { flag: "-c", boot: include_str!("python.py"), looked_at: &["PYTHON"], idle_bytes: 16 << 20 };
+
+pub(super) static NODE: Ahead = Ahead {
+    flag: "-e",
+    boot: include_str!("node.js"),
+    looked_at: &["NODE_", "UV_", "OPENSSL_", "SSL_", "ICU_", "NO_COLOR", "FORCE_COLOR"],
+    idle_bytes: 64 << 20,
+};
+
+/// What an interpreter writes when it waits.
+pub(crate) const READY: &[u8] = b"\0";
+
+impl Ahead {
+    /// The words that start the interpreter.
+    pub(crate) fn argv(&self, runtime: &Runtime) -> Vec<String> {
+        [runtime.program, self.flag, self.boot].map(str::to_owned).to_vec()
+    }
+
+    /// Whether a program can be given to an interpreter that has started without it. `requested` is what its
+    /// environment has besides the defaults.
+    pub(crate) fn takes(&self, code: &str, requested: &[(String, String)]) -> bool {
+        let counts_at_start = |name: &str| {
+            STARTUP_VARIABLES.contains(&name)
+                || LIBC.iter().chain(self.looked_at).any(|start| name.starts_with(start))
+        };
+        code.len() <= INLINE_CODE_MAX_BYTES
+            && !code.contains('\0')
+            && !requested.iter().any(|(name, _)| counts_at_start(name))
+    }
+}
+
+/// The message that an interpreter waits for: its length, and then words that each end where the next begins.
+pub(crate) fn message(code: &str, args: &[String], env: &[(String, String)], has_input: bool) -> Vec<u8> {
+    let mut words = vec![0; 4];
+    words.extend(if has_input { b"1" } else { b"0" });
+    let mut add = |parts: &[&str]| {
+        words.push(0);
+        parts.iter().for_each(|part| words.extend(part.as_bytes()));
+    };
+    add(&[&args.len().to_string()]);
+    add(&[code]);
+    args.iter().for_each(|arg| add(&[arg]));
+    env.iter().for_each(|(name, value)| add(&[name, "=", value]));
+    let len = u32::try_from(words.len() - 4).unwrap_or(u32::MAX);
+    words[..4].copy_from_slice(&len.to_le_bytes());
+    words
+}
