@@ -14,7 +14,7 @@ Times whole commands and sandboxes made in this process, side by side on one roo
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, cold, warm, runc, podman, docker, runsc, idle; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy

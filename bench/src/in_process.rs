@@ -3,6 +3,7 @@
 //!
 //! They share one host: a runtime of one thread, and a launcher that is this program started again.
 
+mod ahead;
 mod cold;
 mod flow;
 mod host;
@@ -19,6 +20,7 @@ use cofferdam_native::LauncherOptions;
 use crate::contestant::Contestant;
 use crate::failure::Result;
 use crate::workload::Workload;
+use ahead::Ahead;
 use cold::Cold;
 pub(crate) use host::Host;
 #[cfg(test)]
@@ -42,17 +44,19 @@ pub(crate) fn become_launcher_if_asked() {
     }
 }
 
-/// A contestant by its name, proven to run the workload.
+/// A contestant by its name, proven to run the workload; none where the workload is not one for it.
 pub(crate) fn contestant(
     name: &'static str,
     host: &Arc<Host>,
     workload: Workload,
-) -> Result<Box<dyn Contestant>> {
+) -> Result<Option<Box<dyn Contestant>>> {
     host.check(workload)?;
     let host = Arc::clone(host);
-    Ok(match name {
-        "warm" => Box::new(Warm::new(host, workload)),
-        _ => Box::new(Cold::new(host, workload)),
+    Ok(match (name, workload) {
+        ("ahead", Workload::Python) => Some(Box::new(Ahead::new(host)?)),
+        ("ahead", Workload::True) => None,
+        ("warm", _) => Some(Box::new(Warm::new(host, workload))),
+        _ => Some(Box::new(Cold::new(host, workload))),
     })
 }
 

@@ -158,7 +158,6 @@ fn claim(target: &Target) -> String {
         ),
         Claim::AtMost { figure: Figure::IdleKib, max } => format!("<= {max:.0} KiB each"),
         Claim::AtMost { figure: Figure::IdleLeft, max } => format!("<= {max:.0} cgroups and mounts"),
-        Claim::Later { what } => what.into(),
     }
 }
 
@@ -176,7 +175,6 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::NotReached => "not reached",
         Outcome::NotAsked => "not asked",
         Outcome::Unmeasured => "unmeasured",
-        Outcome::Later => "later",
     }
 }
 

@@ -26,14 +26,14 @@ use crate::workload::Workload;
 use crate::workplace::Workplace;
 use whole_command::WholeCommand;
 
-pub(crate) const NAMES: [&str; 9] =
-    ["bare", "bwrap", "cofferdam", "cold", "warm", "runc", "podman", "docker", "runsc"];
+pub(crate) const NAMES: [&str; 10] =
+    ["bare", "bwrap", "cofferdam", "cold", "warm", "ahead", "runc", "podman", "docker", "runsc"];
 
 /// Those that run inside this process.
-const IN_PROCESS: [&str; 2] = ["cold", "warm"];
+const IN_PROCESS: [&str; 3] = ["cold", "warm", "ahead"];
 
 /// Without these a table says nothing: they cannot be absent.
-pub(crate) const REQUIRED: [&str; 4] = ["bare", "cofferdam", "cold", "warm"];
+pub(crate) const REQUIRED: [&str; 5] = ["bare", "cofferdam", "cold", "warm", "ahead"];
 
 /// A program that runs workloads, ready to do so. Dropping it stops whatever it started.
 trait Peer {
@@ -127,7 +127,7 @@ fn enter_in_process(name: &'static str, host: &mut Option<Arc<Host>>, place: &Wo
     };
     let mut contestants = Vec::new();
     for workload in Workload::ALL {
-        contestants.push((workload, in_process::contestant(name, host, workload)?));
+        contestants.extend(in_process::contestant(name, host, workload)?.map(|c| (workload, c)));
     }
     let version = Some(format!("cofferdam {}", env!("CARGO_PKG_VERSION")));
     Ok(Present { facts: Facts { name, version, pace: Pace::Fast }, contestants, _peer: None })

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use crate::workload::Workload;
 pub(crate) struct Host {
     /// Of one thread, so that a sample crosses none.
     pub(super) runtime: Runtime,
-    backend: NativeBackend,
+    backend: Arc<dyn Backend>,
     rootfs: PathBuf,
     next: AtomicU64,
 }
@@ -46,7 +47,16 @@ impl Host {
             let _inside = runtime.enter();
             NativeBackend::new(launcher, default_runtime_folder()).doing("connecting to the launcher")?
         };
+        let backend = Arc::new(backend);
         Ok(Self { runtime, backend, rootfs: rootfs.to_owned(), next: AtomicU64::new(0) })
+    }
+
+    pub(super) fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.backend)
+    }
+
+    pub(super) fn rootfs(&self) -> &Path {
+        &self.rootfs
     }
 
     /// Everything enforced, with the defaults of a job.

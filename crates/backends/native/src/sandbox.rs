@@ -17,8 +17,8 @@ use cofferdam_linux::slots::Slot;
 use cofferdam_linux::{ControlSet, sys};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
 
 /// A sandbox of this machine.
@@ -33,6 +33,8 @@ pub(crate) struct NativeSandbox {
     pub(crate) proven: ControlSet,
     is_destroyed: tokio::sync::Mutex<bool>,
     is_paused: AtomicBool,
+    /// The limits in force; none while they are not known, after a change that failed half-way.
+    limits: Mutex<Option<CgroupLimits>>,
     /// Whether the launcher looks after it, and so removes its group.
     pub(crate) is_made: bool,
 }
@@ -92,6 +94,7 @@ impl NativeSandbox {
             proven: ControlSet::EMPTY,
             is_destroyed: tokio::sync::Mutex::new(false),
             is_paused: AtomicBool::new(false),
+            limits: Mutex::new(None),
             is_made: false,
         }
     }
@@ -103,6 +106,7 @@ impl NativeSandbox {
         let group =
             made.map_err(|(stage, errno)| report::create_error(stage, errno.0, &self.groups.layout))?;
         self.proven = group.proven;
+        self.limits = Mutex::new(Some(limits));
         if self.spec.isolation == IsolationMode::Strict {
             report::check_group_limits(group.proven)?;
         }
@@ -272,9 +276,18 @@ impl Sandbox for NativeSandbox {
             return Err(gone());
         }
         limits.validate()?;
-        let limits = self.cgroup_limits(limits, ControlSet::EMPTY);
-        let changed = self.groups.layout.change_limits(&self.group(), &limits);
-        changed.map_err(|e| BackendError::failed("changing the limits", e))
+        let mut in_force = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = Some(self.cgroup_limits(limits, ControlSet::EMPTY));
+        // A sandbox of a pool mostly has its request's limits already.
+        if wanted != *in_force
+            && let Some(limits) = &wanted
+        {
+            *in_force = None;
+            let changed = self.groups.layout.change_limits(&self.group(), limits);
+            changed.map_err(|e| BackendError::failed("changing the limits", e))?;
+            *in_force = wanted;
+        }
+        Ok(())
     }
 
     async fn pause(&self) -> Result<()> {

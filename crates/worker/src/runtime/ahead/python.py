@@ -1,10 +1,7 @@
 # Waits for one program and becomes `python3 -c` of it: started ahead, in a sandbox that serves only once.
-# The host strips comments and hands the rest to -c. One frame of it stays below the program's own; nothing else
-# of it can be seen from there.
+# One frame of it stays below the program's own; nothing else of it can be seen from there.
 def _boot(space):
     import os, sys
-
-    os.write(1, b"\0")
 
     def take(count):
         parts = []
@@ -16,28 +13,6 @@ def _boot(space):
             count -= len(part)
         return b"".join(parts)
 
-    words = [os.fsdecode(word) for word in take(int.from_bytes(take(4), "little")).split(b"\0")]
-    has_input, count, code = words[0], int(words[1]), words[2]
-    if has_input == "0":
-        null = os.open("/dev/null", os.O_RDONLY)
-        os.dup2(null, 0)
-        os.close(null)
-    os.environ.clear()
-    for word in words[3 + count :]:
-        name, value = word.split("=", 1)
-        os.environ[name] = value
-    sys.argv[1:] = words[3 : 3 + count]
-    command = ["python3", "-c", code, *sys.argv[1:]]
-    try:
-        # What -c does besides has changed with 3.13.
-        if not (3, 8) <= sys.version_info < (3, 13):
-            raise SyntaxError
-        program = compile(code, "<string>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        # It tells what is wrong with it best itself.
-        os.execv(sys.executable, command)
-    if hasattr(sys, "orig_argv"):
-        sys.orig_argv[:] = command
     own = sys._getframe(1).f_code
     # The program may give these names another meaning.
     exiting, anything, is_a, has = SystemExit, BaseException, issubclass, hasattr
@@ -69,6 +44,31 @@ def _boot(space):
 
             sys.excepthook = show
 
+    # The first time costs more than the next, here as anywhere.
+    exec(compile("for name in 'ab': print(name, end='')", "<string>", "exec"), {"print": lambda *_, end: None})
+    os.write(1, b"\0")
+    words = [os.fsdecode(word) for word in take(int.from_bytes(take(4), "little")).split(b"\0")]
+    has_input, count, code = words[0], int(words[1]), words[2]
+    if has_input == "0":
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+    os.environ.clear()
+    for word in words[3 + count :]:
+        name, value = word.split("=", 1)
+        os.environ[name] = value
+    sys.argv[1:] = words[3 : 3 + count]
+    command = ["python3", "-c", code, *sys.argv[1:]]
+    try:
+        # What -c does besides has changed with 3.13.
+        if not (3, 8) <= sys.version_info < (3, 13):
+            raise SyntaxError
+        program = compile(code, "<string>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        # It tells what is wrong with it best itself.
+        os.execv(sys.executable, command)
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[:] = command
     return Around(), space.pop("_boot").__class__(program, space)
 
 
