@@ -62,7 +62,8 @@ macro_rules! conformance_cases {
                 signals_reach_the_whole_group,
                 children_outlive_their_parent,
                 orphans_are_reaped,
-                processes_share_files;
+                processes_share_files,
+                the_first_process_is_like_the_next;
             stdio:
                 stdin_arrives_and_ends,
                 stdin_is_at_its_end_unless_asked_for,

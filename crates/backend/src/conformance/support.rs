@@ -65,8 +65,12 @@ pub async fn sandbox_with(backend: &dyn Backend, limits: Limits) -> Box<dyn Sand
     create(backend, SandboxSpec { limits, ..sandbox_spec() }).await
 }
 
+/// A sandbox that has waited, so that a backend has had the time to make its first process ahead: whatever a case
+/// starts first is that process, what it starts next is made when it is asked for.
 pub async fn create(backend: &dyn Backend, spec: SandboxSpec) -> Box<dyn Sandbox> {
-    backend.create(spec).await.expect("a sandbox")
+    let sandbox = backend.create(spec).await.expect("a sandbox");
+    sandbox.isolation().await.expect("a report");
+    sandbox
 }
 
 /// A process with pipes, no stdin, `PATH` alone in its environment, in `/workspace`.

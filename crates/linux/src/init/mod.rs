@@ -13,6 +13,7 @@ mod mounts;
 mod payload;
 mod probe;
 mod serve;
+mod spare;
 
 use crate::protocol::{EVENT_BYTES, Event};
 use crate::seccomp::Program;

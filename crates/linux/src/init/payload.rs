@@ -42,29 +42,40 @@ const POINTERS: usize = MAX_STRINGS + 2;
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub(super) struct Scratch {
-    stack: [u8; STACK_BYTES],
-    pointers: [*const c_char; POINTERS],
+    pub(super) stack: [u8; STACK_BYTES],
+    pub(super) pointers: [*const c_char; POINTERS],
 }
 
 impl Scratch {
     pub(super) const EMPTY: Self = Self { stack: [0; STACK_BYTES], pointers: [std::ptr::null(); POINTERS] };
 }
 
-/// What the child needs and what it leaves behind.
-struct Launch<'l> {
-    plan: &'l InitPlan<'l>,
-    group: &'l Group,
-    kit: &'l Kit,
+/// Where walls are put up, and what was seen of them.
+pub(super) struct Walls<'l> {
+    pub(super) plan: &'l InitPlan<'l>,
+    pub(super) group: &'l Group,
+    pub(super) kit: &'l Kit,
+    pub(super) cwd: &'l CStr,
+    pub(super) make_cwd: bool,
+    pub(super) stdio: [RawFd; 3],
+    pub(super) is_terminal: bool,
+    pub(super) seen: ControlSet,
+}
+
+/// What is executed behind them. Everything points into init's memory.
+#[derive(Clone, Copy)]
+pub(super) struct Command<'m> {
     argv: *const *const c_char,
     envp: *const *const c_char,
-    program: &'l CStr,
-    search: Option<&'l CStr>,
-    cwd: &'l CStr,
-    make_cwd: bool,
-    stdio: [RawFd; 3],
-    is_terminal: bool,
-    is_probe: bool,
-    seen: ControlSet,
+    program: &'m CStr,
+    search: Option<&'m CStr>,
+}
+
+/// What the child needs and what it leaves behind.
+struct Launch<'l> {
+    walls: Walls<'l>,
+    /// None for a child that only proves its walls.
+    command: Option<Command<'l>>,
     failure: Option<Failure>,
 }
 
@@ -77,28 +88,12 @@ pub(super) fn start(
     request: StartRequest<'_>,
     stdio: [RawFd; 3],
 ) -> Result<(i32, ControlSet), Failure> {
-    let malformed = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
-    let StartRequest { stdio: kind, make_cwd, cwd, argc, envc, strings, .. } = request;
+    let is_terminal = matches!(request.stdio, StdioRequest::Terminal { .. });
+    let StartRequest { make_cwd, cwd, .. } = request;
     let Scratch { stack, pointers } = scratch;
-    let found = point_to(strings, argc, envc, pointers).map_err(malformed)?;
-    let envp = &pointers[argc as usize + 1..];
-    let launch = Launch {
-        plan,
-        group,
-        kit,
-        argv: pointers.as_ptr(),
-        envp: envp.as_ptr(),
-        program: found.program,
-        search: found.search,
-        cwd,
-        make_cwd,
-        stdio,
-        is_terminal: matches!(kind, StdioRequest::Terminal { .. }),
-        is_probe: false,
-        seen: ControlSet::EMPTY,
-        failure: None,
-    };
-    run(stack, launch)
+    let command = Some(command(request, pointers)?);
+    let walls = Walls { plan, group, kit, cwd, make_cwd, stdio, is_terminal, seen: ControlSet::EMPTY };
+    run(stack, Launch { walls, command, failure: None })
 }
 
 /// Puts every wall up around a child that then ends, and returns what it proved.
@@ -108,39 +103,37 @@ pub(super) fn prove(
     kit: &Kit,
     scratch: &mut Scratch,
 ) -> Result<(i32, ControlSet), Failure> {
-    let launch = Launch {
-        plan,
-        group,
-        kit,
-        argv: std::ptr::null(),
-        envp: std::ptr::null(),
-        program: c"",
-        search: None,
-        cwd: c"/",
-        make_cwd: false,
-        stdio: [0, 1, 2],
-        is_terminal: false,
-        is_probe: true,
-        seen: ControlSet::EMPTY,
-        failure: None,
-    };
-    run(&mut scratch.stack, launch)
+    let (stdio, seen) = ([0, 1, 2], ControlSet::EMPTY);
+    let walls = Walls { plan, group, kit, cwd: c"/", make_cwd: false, stdio, is_terminal: false, seen };
+    run(&mut scratch.stack, Launch { walls, command: None, failure: None })
 }
 
 fn run(stack: &mut [u8], mut launch: Launch<'_>) -> Result<(i32, ControlSet), Failure> {
-    let plan = launch.plan;
-    let cgroup = launch.group.folder();
+    let plan = launch.walls.plan;
+    let cgroup = launch.walls.group.folder();
     // SAFETY: the stack is used by nobody else while init is suspended in this call; `enter` never returns and
     // changes nothing but the launch, which outlives it.
     let pid = unsafe { clone::vfork_on(stack, cgroup, enter, (&raw mut launch).cast()) };
     let pid = plan.at(Stage::PayloadCgroup, pid)?;
     match launch.failure {
-        None => Ok((pid, launch.seen)),
+        None => Ok((pid, launch.walls.seen)),
         Some(failure) => {
             let _ = sys::wait_pid(pid);
             Err(failure)
         }
     }
+}
+
+/// The command of a request, whose words stay where they came in.
+pub(super) fn command<'m>(
+    request: StartRequest<'m>,
+    pointers: &mut [*const c_char; POINTERS],
+) -> Result<Command<'m>, Failure> {
+    let malformed = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
+    let StartRequest { argc, envc, strings, .. } = request;
+    let Found { program, search } = point_to(strings, argc, envc, pointers).map_err(malformed)?;
+    let (argv, envp) = (pointers.as_ptr(), pointers[argc as usize + 1..].as_ptr());
+    Ok(Command { argv, envp, program, search })
 }
 
 struct Found<'m> {
@@ -178,15 +171,19 @@ fn point_to<'m>(
 extern "C" fn enter(arg: *mut c_void) -> ! {
     // SAFETY: `start` passes its launch, which lives until this child has exec'd or exited.
     let launch = unsafe { &mut *arg.cast::<Launch<'_>>() };
-    let Err(failure) = prepare(launch);
-    launch.failure = Some(failure);
+    let done = put_up(&mut launch.walls);
+    launch.failure = match (done, launch.command) {
+        (Ok(()), None) => sys::exit(0),
+        (Ok(()), Some(command)) => Some(execute(launch.walls.plan, command)),
+        (Err(failure), _) => Some(failure),
+    };
     sys::exit(127)
 }
 
-/// Puts every wall up and executes the program; returns only if something failed.
-fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure> {
-    let plan = launch.plan;
-    join_cgroup(launch)?;
+/// Puts every wall up around this process.
+pub(super) fn put_up(walls: &mut Walls<'_>) -> StageResult {
+    let plan = walls.plan;
+    join_cgroup(walls)?;
     if !plan.leaves_out(Control::CgroupNamespace) {
         match sys::unshare(libc::CLONE_NEWCGROUP) {
             // Not mandatory: the probe says that it is missing.
@@ -194,19 +191,20 @@ fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure>
             other => plan.at(Stage::PayloadCgroupNamespace, other)?,
         }
     }
-    connect(launch)?;
+    connect(walls)?;
     let early_filters = plan.leaves_out(Control::NoNewPrivs);
     if early_filters {
         // Without no_new_privs a filter takes privilege, so a test that leaves it out filters first.
-        landlock_and_filter(launch)?;
+        restrict(walls)?;
+        filter(plan)?;
     }
     drop_privileges(plan)?;
-    enter_workdir(launch)?;
+    enter_workdir(walls)?;
     if !early_filters {
         plan.at(Stage::PayloadNoNewPrivs, sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0))?;
-        restrict(launch)?;
+        restrict(walls)?;
     }
-    probe::payload(plan, launch.kit, &mut launch.seen);
+    probe::payload(plan, walls.kit, &mut walls.seen);
     if !plan.leaves_out(Control::ClosedFds) {
         plan.at(Stage::PayloadFds, sys::close_range(3, u32::MAX))?;
     }
@@ -214,37 +212,31 @@ fn prepare(launch: &mut Launch<'_>) -> Result<std::convert::Infallible, Failure>
     if !early_filters {
         filter(plan)?;
     }
-    probe::payload_last(&mut launch.seen);
-    let missing = ControlSet(plan.required.0 & CONTROLS.0).minus(launch.seen);
+    probe::payload_last(&mut walls.seen);
+    let missing = ControlSet(plan.required.0 & CONTROLS.0).minus(walls.seen);
     if !missing.is_empty() {
         return Err(Failure { stage: Stage::PayloadProbe, errno: Errno(libc::EPERM), missing });
     }
-    plan.at(Stage::PayloadProbe, Ok(()))?;
-    if launch.is_probe {
-        sys::exit(0);
-    }
-    plan.at(Stage::PayloadExec, Ok(()))?;
-    let errno = execute(launch);
-    Err(Failure { stage: Stage::PayloadExec, errno, missing: ControlSet::EMPTY })
+    plan.at(Stage::PayloadProbe, Ok(()))
 }
 
-fn join_cgroup(launch: &Launch<'_>) -> StageResult {
-    for fd in launch.group.tasks() {
-        launch.plan.at(Stage::PayloadCgroup, sys::write(fd, b"0"))?;
+fn join_cgroup(walls: &Walls<'_>) -> StageResult {
+    for fd in walls.group.tasks() {
+        walls.plan.at(Stage::PayloadCgroup, sys::write(fd, b"0"))?;
     }
-    launch.plan.at(Stage::PayloadCgroup, Ok(()))
+    walls.plan.at(Stage::PayloadCgroup, Ok(()))
 }
 
 /// A session of its own, and stdio on descriptors 0, 1 and 2.
-fn connect(launch: &Launch<'_>) -> StageResult {
-    let plan = launch.plan;
+fn connect(walls: &Walls<'_>) -> StageResult {
+    let plan = walls.plan;
     if !plan.leaves_out(Control::OwnSession) {
         plan.at(Stage::PayloadSession, sys::setsid())?;
     }
-    if launch.is_terminal {
-        plan.at(Stage::PayloadTerminal, sys::ioctl_number(launch.stdio[0], libc::TIOCSCTTY, 0))?;
+    if walls.is_terminal {
+        plan.at(Stage::PayloadTerminal, sys::ioctl_number(walls.stdio[0], libc::TIOCSCTTY, 0))?;
     }
-    for (target, fd) in launch.stdio.into_iter().enumerate() {
+    for (target, fd) in walls.stdio.into_iter().enumerate() {
         if fd == target as RawFd {
             continue;
         }
@@ -278,21 +270,21 @@ fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
         .map(drop)
 }
 
-fn enter_workdir(launch: &Launch<'_>) -> StageResult {
-    let plan = launch.plan;
-    let entered = match sys::chdir(launch.cwd) {
-        Err(Errno(libc::ENOENT)) if launch.make_cwd => {
-            let relative = super::files::below_root(launch.cwd);
-            super::files::make_folders(relative).and_then(|()| sys::chdir(launch.cwd))
+fn enter_workdir(walls: &Walls<'_>) -> StageResult {
+    let plan = walls.plan;
+    let entered = match sys::chdir(walls.cwd) {
+        Err(Errno(libc::ENOENT)) if walls.make_cwd => {
+            let relative = super::files::below_root(walls.cwd);
+            super::files::make_folders(relative).and_then(|()| sys::chdir(walls.cwd))
         }
         other => other,
     };
     plan.at(Stage::PayloadWorkdir, entered)
 }
 
-fn restrict(launch: &Launch<'_>) -> StageResult {
-    match launch.kit.landlock {
-        Some(ruleset) => launch.plan.at(Stage::PayloadLandlock, landlock::restrict_self(ruleset)),
+fn restrict(walls: &Walls<'_>) -> StageResult {
+    match walls.kit.landlock {
+        Some(ruleset) => walls.plan.at(Stage::PayloadLandlock, landlock::restrict_self(ruleset)),
         None => Ok(()),
     }
 }
@@ -304,24 +296,27 @@ fn filter(plan: &InitPlan<'_>) -> StageResult {
     plan.at(Stage::PayloadSeccomp, seccomp::install(plan.payload_filter).map_err(Errno))
 }
 
-fn landlock_and_filter(launch: &Launch<'_>) -> StageResult {
-    restrict(launch)?;
-    filter(launch.plan)
+/// Executes the program, and comes back only with what failed.
+pub(super) fn execute(plan: &InitPlan<'_>, command: Command<'_>) -> Failure {
+    match plan.at(Stage::PayloadExec, Ok(())) {
+        Ok(()) => Failure { stage: Stage::PayloadExec, errno: search(command), missing: ControlSet::EMPTY },
+        Err(failure) => failure,
+    }
 }
 
 /// Executes the program: as it is with a slash in its name, else from the first folder of `PATH` that has it.
-fn execute(launch: &Launch<'_>) -> Errno {
+fn search(command: Command<'_>) -> Errno {
     let exec = |path: *const c_char| {
         // SAFETY: path, argv and envp are NUL- and null-terminated and live in init's memory.
-        unsafe { libc::syscall(libc::SYS_execve, path, launch.argv, launch.envp) };
+        unsafe { libc::syscall(libc::SYS_execve, path, command.argv, command.envp) };
         Errno::last()
     };
-    let name = launch.program.to_bytes();
+    let name = command.program.to_bytes();
     if name.contains(&b'/') {
-        return exec(launch.program.as_ptr());
+        return exec(command.program.as_ptr());
     }
     let mut denied = None;
-    let search = launch.search.map_or(&b"/usr/local/bin:/usr/bin:/bin"[..], CStr::to_bytes);
+    let search = command.search.map_or(&b"/usr/local/bin:/usr/bin:/bin"[..], CStr::to_bytes);
     for folder in search.split(|b| *b == b':').filter(|folder| !folder.is_empty()) {
         let mut path = [0u8; libc::PATH_MAX as usize];
         let len = folder.len() + 1 + name.len();

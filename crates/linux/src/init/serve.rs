@@ -1,6 +1,7 @@
 //! Init's life after the set-up: requests from the host, and the dead to bury.
 
 use super::payload::{self, Scratch};
+use super::spare::Spare;
 use super::{Failure, InitPlan, Kit, files, send, send_with};
 use crate::ControlSet;
 use crate::protocol::{Event, GroupKind, MAX_START_BYTES, Request, StartRequest, StdioRequest};
@@ -79,6 +80,9 @@ struct Server<'l> {
     /// What was proven and not said yet: it goes out with the first answer, or when there is nothing to do.
     unsaid: Option<ControlSet>,
     children: [Option<Child>; MAX_PROCESSES],
+    spare: Option<Spare>,
+    /// Whether one is still to be made: only before the first process, and once.
+    wants_spare: bool,
 }
 
 /// Serves until the host stops it or is gone. Everything in the sandbox ends with it.
@@ -91,14 +95,17 @@ pub(super) fn serve(plan: &InitPlan<'_>, kit: &Kit, controls: ControlSet) -> ! {
         group: Group::default(),
         unsaid: Some(controls),
         children: [None; MAX_PROCESSES],
+        spare: None,
+        wants_spare: true,
     };
     let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     loop {
         let launcher = if plan.leaves_out(Control::DiesWithHost) { -1 } else { plan.sync };
         let mut fds = [watch(plan.control), watch(kit.signals), watch(server.group.oom()), watch(launcher)];
-        let wait_ms = if server.unsaid.is_some() { 0 } else { -1 };
-        match sys::poll(&mut fds, wait_ms) {
-            Ok(0) => server.say_ready(),
+        let has_to_do = server.unsaid.is_some() || server.can_make_spare();
+        match sys::poll(&mut fds, if has_to_do { 0 } else { -1 }) {
+            Ok(0) if server.unsaid.is_some() => server.say_ready(),
+            Ok(0) => server.make_spare(scratch),
             Ok(_) => {}
             Err(_) => continue,
         }
@@ -140,6 +147,9 @@ impl Server<'_> {
         let mut drained = [0u8; 512];
         let _ = sys::read(self.kit.signals, &mut drained);
         while let Ok(Some((pid, status))) = sys::wait_any(false) {
+            if self.spare.as_ref().is_some_and(|spare| spare.pid() == pid) {
+                self.spare = None;
+            }
             let mine = |slot: &&mut Option<Child>| slot.is_some_and(|child| child.pid == pid);
             if let Some(child) = self.children.iter_mut().find(mine).and_then(Option::take) {
                 send(self.plan.control, Event::Exited { process: child.process, status });
@@ -172,7 +182,10 @@ impl Server<'_> {
                 Some(file) => self.start_from(&file, scratch),
                 None => sys::exit(2),
             },
-            Ok(Request::Group { kind, watches_oom }) => self.group = Group::new(fds, kind, watches_oom),
+            Ok(Request::Group { kind, watches_oom }) => {
+                self.end_spare();
+                self.group = Group::new(fds, kind, watches_oom);
+            }
             Ok(Request::Probe { process }) => self.probe(process, scratch),
             Ok(Request::Signal { process, signal }) => self.signal(process, signal),
             Ok(Request::Socket { request, family }) => {
@@ -220,14 +233,40 @@ impl Server<'_> {
         scratch: &mut Scratch,
     ) -> Result<(ControlSet, HostEnds), Failure> {
         self.check_group()?;
+        self.wants_spare = false;
         let fail = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
         let free = self.children.iter().position(Option::is_none).ok_or(fail(Errno(libc::EAGAIN)))?;
         let process = request.process;
-        let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
-        let (pid, controls) =
-            payload::start(self.plan, &self.group, self.kit, scratch, request, stdio.inside())?;
+        let fitting = self.spare.take_if(|spare| spare.fits(&request));
+        let (pid, controls, stdio) = match fitting {
+            Some(spare) => spare.start(request, scratch)?,
+            None => {
+                self.end_spare();
+                let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
+                let inside = stdio.inside();
+                let (pid, controls) =
+                    payload::start(self.plan, &self.group, self.kit, scratch, request, inside)?;
+                (pid, controls, stdio)
+            }
+        };
         self.children[free] = Some(Child { pid, process });
         Ok((controls, stdio.into_host_ends()))
+    }
+
+    /// A process made ahead is worth it before the first, when the group that it has to be in is known.
+    fn can_make_spare(&self) -> bool {
+        self.wants_spare && self.group.kind.is_some()
+    }
+
+    fn make_spare(&mut self, scratch: &mut Scratch) {
+        self.wants_spare = false;
+        self.spare = Spare::make(self.plan, &self.group, self.kit, scratch);
+    }
+
+    fn end_spare(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            spare.end();
+        }
     }
 
     /// Nothing runs without its limits where they are required.
@@ -240,13 +279,23 @@ impl Server<'_> {
     }
 
     fn probe(&mut self, process: u32, scratch: &mut Scratch) {
-        let proven =
-            self.check_group().and_then(|()| payload::prove(self.plan, &self.group, self.kit, scratch));
+        if self.can_make_spare() {
+            self.make_spare(scratch);
+        }
+        let proven = match &self.spare {
+            Some(spare) => Ok(spare.seen),
+            None => self.prove(scratch),
+        };
         self.say_ready();
         match proven {
-            Ok((_, controls)) => send(self.plan.control, Event::Started { process, controls }),
+            Ok(controls) => send(self.plan.control, Event::Started { process, controls }),
             Err(failure) => self.not_started(process, failure),
         }
+    }
+
+    fn prove(&self, scratch: &mut Scratch) -> Result<ControlSet, Failure> {
+        self.check_group()?;
+        payload::prove(self.plan, &self.group, self.kit, scratch).map(|(_, controls)| controls)
     }
 
     /// A start request that was too large for a message: it lies in a file.
@@ -279,13 +328,13 @@ type HostEnds = [Option<OwnedFd>; 3];
 
 /// Both ends of a process's stdio. It is made here, as the sandbox user, so that the process can open its own
 /// /dev/stdout, and so that the kernel charges the pipes to the sandbox.
-enum Stdio {
+pub(super) enum Stdio {
     Pipes { inside: [OwnedFd; 3], host: HostEnds },
     Terminal { master: OwnedFd, slave: OwnedFd },
 }
 
 impl Stdio {
-    fn open(request: StdioRequest) -> sys::Result<Self> {
+    pub(super) fn open(request: StdioRequest) -> sys::Result<Self> {
         match request {
             StdioRequest::Pipes { stdin } => {
                 let (out_host, out) = sys::pipe()?;
@@ -309,11 +358,19 @@ impl Stdio {
         }
     }
 
-    fn inside(&self) -> [RawFd; 3] {
+    pub(super) fn inside(&self) -> [RawFd; 3] {
         match self {
             Self::Pipes { inside, .. } => [0, 1, 2].map(|i| inside[i].as_raw_fd()),
             Self::Terminal { slave, .. } => [slave.as_raw_fd(); 3],
         }
+    }
+
+    /// Lets go of the host's end of a stdin that nobody asked for.
+    pub(super) fn without_unused_input(mut self, is_used: bool) -> Self {
+        if let (Self::Pipes { host, .. }, false) = (&mut self, is_used) {
+            host[2] = None;
+        }
+        self
     }
 
     fn into_host_ends(self) -> HostEnds {
