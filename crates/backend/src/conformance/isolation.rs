@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::{Backend, Sandbox, SandboxSpec};
-use cofferdam_core::{Control, ControlState, IsolationMode};
+use cofferdam_core::{Control, ControlState, Disk, IsolationMode, SandboxId};
 
 pub async fn the_report_is_complete(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
@@ -108,16 +108,6 @@ pub async fn the_root_is_read_only(backend: &dyn Backend) {
     assert!(root.options.split(',').any(|option| option == "ro"), "{root:?}");
 }
 
-/// A sandbox with a writable root; without the ability: `None`, after a look at the refusal.
-async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
-    let created = backend.create(SandboxSpec { writable_root: true, ..sandbox_spec() }).await;
-    if backend.capabilities().writable_root {
-        return Some(created.expect("a sandbox"));
-    }
-    assert_unsupported("a writable root", created);
-    None
-}
-
 pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     for _ in 0..2 {
         let Some(sandbox) = writable_sandbox(backend).await else { return };
@@ -197,23 +187,62 @@ async fn mounts(sandbox: &dyn Sandbox) -> Vec<Mount> {
     mountinfo.lines().map(|line| parse(line).unwrap_or_else(|| panic!("{line}"))).collect()
 }
 
-pub async fn mounts_show_no_host_paths(backend: &dyn Backend) {
-    let spec = sandbox_spec();
-    let id = spec.id.clone();
-    let sandbox = create(backend, spec).await;
-    for mount in mounts(&*sandbox).await {
+/// Whether a path on a mount's line can be one of the host's: what the sandbox itself is made of is not.
+fn is_of_the_host(path: &str) -> bool {
+    path.contains('/') && !path.starts_with("/files/")
+}
+
+async fn assert_no_host_paths(sandbox: &dyn Sandbox, id: &SandboxId) {
+    for mount in mounts(sandbox).await {
         let what = format!("{mount:?}");
-        // A part of a filesystem in memory, such as `/null` of a /dev, tells nothing.
-        let in_memory = ["tmpfs", "devtmpfs", "proc"].contains(&mount.filesystem.as_str());
-        let is_harmless = in_memory && mount.root.matches('/').count() <= 2;
+        // A part of a filesystem of its own, such as `/null` of a /dev, tells nothing.
+        let is_own = ["tmpfs", "devtmpfs", "proc"].contains(&mount.filesystem.as_str())
+            || mount.source.starts_with("/dev/loop");
+        let is_harmless = is_own && mount.root.matches('/').count() <= 2;
         assert!(mount.root == "/" || is_harmless, "part of a filesystem of the host: {what}");
         let layers = ["lowerdir", "lowerdir+", "upperdir", "workdir"];
         let mut options = mount.super_options.split(',').filter_map(|option| option.split_once('='));
-        let shown = options.find(|(key, value)| layers.contains(key) && value.contains('/'));
+        let shown = options.find(|(key, value)| layers.contains(key) && is_of_the_host(value));
         assert_eq!(shown, None, "{what}");
         assert!(!mount.source.starts_with('/') || mount.source.starts_with("/dev/"), "{what}");
         assert!(!what.contains(id.as_str()), "{what}");
     }
+}
+
+pub async fn mounts_show_no_host_paths(backend: &dyn Backend) {
+    let can = backend.capabilities();
+    for (on_disk, writable_root) in [(false, false), (true, false), (false, true), (true, true)] {
+        if (on_disk && !can.disk) || (writable_root && !can.writable_root) {
+            continue;
+        }
+        let mut spec = SandboxSpec { writable_root, ..sandbox_spec() };
+        if on_disk {
+            spec.limits.disk = Disk::OnDisk { bytes: 64 * MIB };
+        }
+        let id = spec.id.clone();
+        assert_no_host_paths(&*create(backend, spec).await, &id).await;
+    }
+}
+
+pub async fn a_disk_is_proven_and_out_of_reach(backend: &dyn Backend) {
+    let Some(sandbox) = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await else { return };
+    let report = sandbox.isolation().await.expect("a report");
+    for row in report.controls.iter().filter(|row| row.control.mandatory()) {
+        assert_eq!(row.state, ControlState::Enforced, "{row:?}");
+    }
+    let output = run(&*sandbox, sh("ls -d /dev/loop* /dev/block /sys; mknod b b 7 0")).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+}
+
+pub async fn disks_start_empty_and_apart(backend: &dyn Backend) {
+    let Some(first) = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await else { return };
+    let look = "ls -A /workspace; ls -A /tmp; ls -A /dev/shm";
+    sh_ok(&*first, "echo x > /workspace/mine; echo x > /tmp/mine; echo x > /dev/shm/mine").await;
+    let second = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await.expect("a second disk");
+    assert_eq!(sh_ok(&*second, look).await, ".artifacts\n");
+    first.destroy().await.expect("its end");
+    let third = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await.expect("a third disk");
+    assert_eq!(sh_ok(&*third, look).await, ".artifacts\n");
 }
 
 /// The control is not mandatory; a sandbox that shows more than `/` must not claim it.

@@ -122,6 +122,11 @@ macro_rules! conformance_cases {
                 inodes_are_bounded,
                 a_file_larger_than_the_disk_is_refused,
                 a_disk_on_disk_is_bounded,
+                files_on_disk_do_not_run_out_of_memory,
+                a_disk_is_as_large_as_asked_for,
+                inodes_on_disk_are_bounded,
+                impossible_disks_are_invalid,
+                a_disk_needs_a_folder,
                 cpu_time_is_limited,
                 limits_can_change,
                 stats_are_measured;
@@ -152,6 +157,8 @@ macro_rules! conformance_cases {
                 sandboxes_start_empty,
                 sandboxes_do_not_see_each_others_files,
                 mounts_show_no_host_paths,
+                a_disk_is_proven_and_out_of_reach,
+                disks_start_empty_and_apart,
                 cgroups_show_no_host_paths;
         }
     };

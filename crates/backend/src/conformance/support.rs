@@ -4,7 +4,7 @@ use crate::{
     Backend, BackendError, ExitStatus, Image, OomScope, Process, ProcessSpec, Reader, Result, Sandbox,
     SandboxSpec, Stdio,
 };
-use cofferdam_core::{GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
+use cofferdam_core::{Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Cursor;
@@ -67,6 +67,31 @@ pub async fn sandbox_with(backend: &dyn Backend, limits: Limits) -> Box<dyn Sand
 
 pub async fn create(backend: &dyn Backend, spec: SandboxSpec) -> Box<dyn Sandbox> {
     backend.create(spec).await.expect("a sandbox")
+}
+
+/// A sandbox that keeps its files on disk; without the ability: `None`, after a look at the refusal.
+pub async fn sandbox_on_disk(
+    backend: &dyn Backend,
+    memory_bytes: u64,
+    bytes: u64,
+) -> Option<Box<dyn Sandbox>> {
+    let limits = Limits { disk: Disk::OnDisk { bytes }, ..limits(memory_bytes) };
+    let created = backend.create(SandboxSpec { limits, ..sandbox_spec() }).await;
+    if backend.capabilities().disk {
+        return Some(created.expect("a sandbox with a disk"));
+    }
+    assert_unsupported("a disk", created);
+    None
+}
+
+/// A sandbox with a writable root; without the ability: `None`, after a look at the refusal.
+pub async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
+    let created = backend.create(SandboxSpec { writable_root: true, ..sandbox_spec() }).await;
+    if backend.capabilities().writable_root {
+        return Some(created.expect("a sandbox with a writable root"));
+    }
+    assert_unsupported("a writable root", created);
+    None
 }
 
 /// A process with pipes, no stdin, `PATH` alone in its environment, in `/workspace`.

@@ -13,6 +13,8 @@ mod proc;
 mod programs;
 mod runtimes;
 
+pub(crate) use programs::find_anywhere;
+
 use cofferdam_core::{Check, CheckState};
 use cofferdam_linux::cgroup;
 

@@ -1,7 +1,7 @@
 //! Words for what the launcher and init report: errors that say what to do, and the isolation report.
 
 use cofferdam_backend::{BackendError, ProcessSpec, SandboxSpec};
-use cofferdam_core::{Control, ControlState, GuestPath, IsolationReport, IsolationRow};
+use cofferdam_core::{Control, ControlState, Disk, GuestPath, IsolationReport, IsolationRow};
 use cofferdam_linux::cgroup::Layout;
 use cofferdam_linux::{ControlSet, Stage};
 use std::io;
@@ -123,7 +123,7 @@ pub(crate) fn not_plain(path: &GuestPath) -> BackendError {
 pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout) -> IsolationReport {
     let row = |control| {
         let (state, note) = if proven.has(control) {
-            (ControlState::Enforced, evidence(control).to_owned())
+            (ControlState::Enforced, evidence(control, spec).to_owned())
         } else {
             absence(control, spec, layout)
         };
@@ -137,7 +137,7 @@ pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout)
 }
 
 /// What the probe looked at.
-fn evidence(control: Control) -> &'static str {
+fn evidence(control: Control, spec: &SandboxSpec) -> &'static str {
     match control {
         Control::UserNamespace
         | Control::PidNamespace
@@ -169,7 +169,10 @@ fn evidence(control: Control) -> &'static str {
         Control::CleanEnvironment => "the launcher's environment and command line are blank",
         Control::MemoryLimit | Control::PidsLimit | Control::CpuLimit => "read back from its cgroup",
         Control::SwapOff => "no swap for its cgroup",
-        Control::DiskLimit => "the size of its filesystem; files in memory count as memory",
+        Control::DiskLimit => match spec.limits.disk {
+            Disk::Memory { .. } => "the size of its filesystem; files in memory count as memory",
+            Disk::OnDisk { .. } => "the size of its filesystem, an image on disk",
+        },
         Control::InodeLimit => "the number of files that its filesystem holds",
         Control::DevicesLimit => "only the devices in /dev can be used",
         Control::NamespaceLimits => "no further user namespaces",

@@ -1,4 +1,4 @@
-//! What sandboxes leave on the host: processes, cgroups and locks. Other sandboxes of this machine come and go
+//! What sandboxes leave on the host: processes, cgroups, locks and disks. Other sandboxes of this machine come and go
 //! meanwhile, so only what nobody holds any more counts as left.
 
 use super::{Folder, program, wait_until};
@@ -82,6 +82,20 @@ pub(crate) fn wait_until_free(slot: u32) {
     wait_until(&format!("slot {slot} is free and has no group"), || {
         !is_held(slot) && !groups().iter().any(|path| path.ends_with(&name))
     });
+}
+
+/// The loop devices whose images lie, or lay, in a folder.
+pub(crate) fn loop_devices(folder: &Path) -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").expect("devices can be listed").flatten();
+    let backing = |path: &Path| fs::read_to_string(path.join("loop/backing_file")).unwrap_or_default();
+    let is_in = |path: &PathBuf| Path::new(&backing(path)).starts_with(folder);
+    devices.map(|entry| entry.path()).filter(is_in).collect()
+}
+
+/// Waits until nothing of a disk is left: no device, and no file in its folder.
+pub(crate) fn wait_until_no_disk(folder: &Path) {
+    wait_until("no loop device is left", || loop_devices(folder).is_empty());
+    assert_eq!(fs::read_dir(folder).expect("a folder").count(), 0, "{}", folder.display());
 }
 
 /// Removes the groups of a range, as soon as nothing is in them.

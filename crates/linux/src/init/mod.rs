@@ -52,8 +52,10 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) sync: RawFd,
     /// Whether the network namespace was made ahead, with its loopback up.
     pub(crate) has_network: bool,
-    /// Descriptors that stay open, sorted.
-    pub(crate) keep: [RawFd; 5],
+    /// A filesystem on disk for the files, not attached yet; else they are in memory.
+    pub(crate) disk: Option<RawFd>,
+    /// Descriptors that stay open, sorted; one may be there twice.
+    pub(crate) keep: [RawFd; 6],
     pub(crate) hostname: CString,
     /// The folder of the image in the launcher's own mount namespace.
     pub(crate) image_folder: CString,

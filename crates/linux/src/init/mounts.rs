@@ -72,11 +72,16 @@ fn bind(source: &CStr, target: &CStr) -> sys::Result<()> {
     sys::mount(Some(source), target, None, BIND, None)
 }
 
-/// One tmpfs for everything that can be written, so that one limit covers it.
+/// One filesystem for everything that can be written, so that one limit covers it.
 fn files(plan: &InitPlan<'_>) -> StageResult {
-    let options = Some(&*plan.files_options);
-    let tmpfs = sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags(plan), options);
-    plan.at(Stage::Files, tmpfs)?;
+    let mounted = match plan.disk {
+        Some(disk) => sys::attach_mount(disk, c"/files").inspect(|()| sys::close(disk)),
+        None => {
+            let options = Some(&*plan.files_options);
+            sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags(plan), options)
+        }
+    };
+    plan.at(Stage::Files, mounted)?;
     let own = plan.payload_id;
     let folders: [(&CStr, u32, u32); 6] = [
         (c"/files/workspace", 0o755, own),

@@ -19,6 +19,28 @@ fn c_string(text: impl Into<Vec<u8>>) -> Result<CString, Failed> {
     CString::new(text).map_err(|_| (Stage::Clone, Errno(libc::EINVAL)))
 }
 
+/// A disk that is not attached yet, and the folder at its top.
+struct Disk {
+    mount: OwnedFd,
+    top: OwnedFd,
+}
+
+/// The descriptors that init needs.
+struct PlannedFds {
+    control: RawFd,
+    sync: RawFd,
+    disk: Option<RawFd>,
+}
+
+impl PlannedFds {
+    /// All that stay open, sorted.
+    fn keep(&self) -> [RawFd; 6] {
+        let mut keep = [0, 1, 2, self.control, self.sync, self.disk.unwrap_or(self.sync)];
+        keep.sort_unstable();
+        keep
+    }
+}
+
 /// The ids of a sandbox inside.
 const INIT_ID: u32 = 0;
 const PAYLOAD_ID: u32 = 1000;
@@ -35,15 +57,17 @@ impl Launcher {
         }
         let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
         let (control, lock) = (next(0)?, next(1)?);
+        let disk = if request.on_disk { Some(self.open_disk(&request, next(2)?)?) } else { None };
         let network = self.spare_network.take();
         let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
-        let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control)?;
+        let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control, disk.as_ref())?;
         let live = Live {
             pid,
             pidfd,
             slot: request.slot,
             _lock: lock,
+            disk: disk.map(|disk| disk.top),
             _alive: alive,
             is_dead: false,
             is_unwanted: false,
@@ -58,22 +82,23 @@ impl Launcher {
         spare: Option<OwnedFd>,
         proven: ControlSet,
         control: &OwnedFd,
+        disk: Option<&Disk>,
     ) -> Result<(i32, OwnedFd, OwnedFd), Failed> {
         let (sync, go) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
         let wants_network = !request.leave_out.has(Control::NetNamespace);
         let network = spare.filter(|_| wants_network);
-        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), network.is_some(), proven)?;
+        let fds = PlannedFds {
+            control: control.as_raw_fd(),
+            sync: sync.as_raw_fd(),
+            disk: disk.map(|disk| disk.mount.as_raw_fd()),
+        };
+        let plan = self.plan(request, fds, network.is_some(), proven)?;
         let mut flags = namespaces(request.leave_out);
         if let Some(network) = &network {
             network::enter(network).map_err(|e| (Stage::Clone, e))?;
             flags &= !(libc::CLONE_NEWNET as u64);
         }
-        let shares_ids = request.leave_out.has(Control::OwnHostUids);
-        let owner = match self.ids {
-            Ids::Host if !shares_ids => slots::first_id(request.slot),
-            Ids::Pairs if !shares_ids => pair(request.slot).0,
-            _ => 0,
-        };
+        let owner = self.owner(request);
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
         if self.ids != Ids::Host {
@@ -101,20 +126,38 @@ impl Launcher {
         Ok((pid, pidfd, go))
     }
 
+    /// The id, outside, of a sandbox's root.
+    fn owner(&self, request: &CreateRequest) -> u32 {
+        let shares_ids = request.leave_out.has(Control::OwnHostUids);
+        match self.ids {
+            Ids::Host if !shares_ids => slots::first_id(request.slot),
+            Ids::Pairs if !shares_ids => pair(request.slot).0,
+            _ => 0,
+        }
+    }
+
+    /// Takes a disk that the host made, and gives it to the sandbox's root.
+    fn open_disk(&self, request: &CreateRequest, mount: OwnedFd) -> Result<Disk, Failed> {
+        let owner = self.owner(request);
+        let top = sys::open(mount.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        let given = top.and_then(|top| sys::fchown(top.as_raw_fd(), owner, owner).map(|()| top));
+        given.map(|top| Disk { mount, top }).map_err(|errno| (Stage::Files, errno))
+    }
+
     fn plan(
         &self,
         request: &CreateRequest,
-        control: RawFd,
-        sync: RawFd,
+        fds: PlannedFds,
         has_network: bool,
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
         Ok(InitPlan {
-            control,
-            sync,
+            control: fds.control,
+            sync: fds.sync,
+            disk: fds.disk,
             has_network,
-            keep: keep(&[0, 1, 2, control, sync]),
+            keep: fds.keep(),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(format!("/i{}", request.image))?,
             overlays: overlays(names, request.writable_root)?,
@@ -183,13 +226,6 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
         sys::write_file(sys::CWD, &path, map.as_bytes())?;
     }
     Ok(())
-}
-
-/// The descriptors that init keeps, sorted.
-fn keep(fds: &[RawFd; 5]) -> [RawFd; 5] {
-    let mut keep = *fds;
-    keep.sort_unstable();
-    keep
 }
 
 fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
