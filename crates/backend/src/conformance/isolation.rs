@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::{Backend, Sandbox, SandboxSpec};
-use cofferdam_core::{Control, ControlState, Disk, IsolationMode, SandboxId};
+use cofferdam_core::{Control, ControlState, Disk, IsolationMode, Limits, SandboxId};
 
 pub async fn the_report_is_complete(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
@@ -129,6 +129,63 @@ pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     }
     let sandbox = sandbox(backend).await;
     sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
+}
+
+pub async fn a_writable_root_is_the_users(backend: &dyn Backend) {
+    let Some(sandbox) = writable_sandbox(backend).await else { return };
+    let script =
+        "touch /usr/local/new /top && mkdir -p /data/deep /usr/lib/made && echo x > /usr/lib/made/file
+        echo '127.0.0.2 added' >> /etc/hosts && grep -c added /etc/hosts && grep -c localhost /etc/hosts
+        rm /usr/bin/env && test ! -e /usr/bin/env && mv /usr/bin/id /usr/bin/id2 && id2 -u
+        chmod 700 /usr/bin/id2 && stat -c '%a %u' /usr/bin/id2
+        folder=$(ls -d /usr/share/*/ | head -n 1); rm -r $folder && mkdir $folder && ls -A $folder | wc -l
+        ln -s /usr/local/new /etc/link && readlink /etc/link";
+    let output = sh_ok(&*sandbox, script).await;
+    assert_eq!(output, "1\n2\n1000\n700 1000\n0\n/usr/local/new\n");
+    let next = writable_sandbox(backend).await.expect("another one");
+    let script = "test -x /usr/bin/env && test -x /usr/bin/id && ! grep added /etc/hosts
+        ls -d /usr/local/new /top /data /usr/lib/made /usr/bin/id2 /etc/link";
+    let output = run(&*next, sh(script)).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+}
+
+pub async fn a_writable_root_keeps_the_other_walls(backend: &dyn Backend) {
+    let Some(sandbox) = writable_sandbox(backend).await else { return };
+    let report = sandbox.isolation().await.expect("a report");
+    for row in report.controls.iter().filter(|row| row.control.mandatory()) {
+        assert_eq!(row.state, ControlState::Enforced, "{row:?}");
+    }
+    for mount in mounts(&*sandbox).await {
+        let has = |wanted: &str| mount.options.split(',').any(|option| option == wanted);
+        assert!(has("nosuid"), "{mount:?}");
+        assert!(
+            has("nodev") || mount.point.starts_with("/dev") || mount.point.starts_with("/proc/"),
+            "{mount:?}"
+        );
+        assert!(has("ro") || !["/proc", "/dev"].contains(&mount.point.as_str()), "{mount:?}");
+    }
+    let script = "for file in /dev/new /proc/new /proc/sys/kernel/hostname /sys/new; do
+            { echo x > $file; } 2> /dev/null && echo $file
+        done; mknod /usr/device c 1 3 || mknod /usr/device b 7 0; chown 0 /usr/bin/env";
+    let output = run(&*sandbox, sh(script)).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+    // A set-uid program of somebody else is one of one's own.
+    assert_eq!(sh_ok(&*sandbox, "cp /usr/bin/id /usr/bin/me; chmod 6755 /usr/bin/me; me -u").await, "1000\n");
+}
+
+pub async fn a_writable_root_on_disk_counts_as_disk(backend: &dyn Backend) {
+    if !backend.capabilities().disk || !backend.capabilities().writable_root {
+        return;
+    }
+    let limits = Limits { disk: Disk::OnDisk { bytes: 128 * MIB }, ..limits(64 * MIB) };
+    let sandbox = create(backend, SandboxSpec { limits, writable_root: true, ..sandbox_spec() }).await;
+    sh_ok(&*sandbox, "dd if=/dev/zero of=/usr/local/large bs=1M count=90; rm /usr/local/large /usr/bin/env")
+        .await;
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/usr/local/big bs=1M count=500")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/tmp/more bs=1M count=2")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    assert_still_runs(&*sandbox).await;
 }
 
 pub async fn a_writable_root_counts_as_disk(backend: &dyn Backend) {

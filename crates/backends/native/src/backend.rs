@@ -9,7 +9,8 @@ use crate::report;
 use crate::runtime;
 use crate::sandbox::{NativeSandbox, check_start};
 use cofferdam_backend::{
-    Backend, BackendError, Capabilities, Process, ProcessSpec, Result, Sandbox, SandboxSpec, async_trait,
+    Backend, BackendError, Capabilities, Image, Process, ProcessSpec, Result, Sandbox, SandboxSpec,
+    async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
 use cofferdam_linux::cgroup::{self, Layout};
@@ -127,7 +128,7 @@ impl Backend for NativeBackend {
             listen: true,
             connect: true,
             disk: disk::obstacle().is_none(),
-            writable_root: false,
+            writable_root: self.images.writable_obstacle(&Image::Host).is_none(),
             change_limits: true,
         }
     }
@@ -172,8 +173,10 @@ impl NativeBackend {
     /// Asks for a sandbox, and makes its cgroup while the launcher and init are at work on the rest.
     fn begin(&self, spec: SandboxSpec, disk: Option<OwnedFd>) -> Result<Pending> {
         spec.limits.validate()?;
-        if spec.writable_root {
-            return Err(BackendError::Unsupported { backend: "native", what: "make the root writable yet" });
+        if spec.writable_root
+            && let Some(what) = self.images.writable_obstacle(&spec.image)
+        {
+            return Err(BackendError::Unsupported { backend: "native", what });
         }
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
         let image = self.images.open(&spec.image, &self.launcher)?;

@@ -13,6 +13,7 @@ mod proc;
 mod programs;
 mod runtimes;
 
+pub(crate) use kernel::version as kernel_version;
 pub(crate) use programs::find_anywhere;
 
 use cofferdam_core::{Check, CheckState};

@@ -7,6 +7,7 @@
 
 mod host;
 mod layers;
+mod writable;
 
 use crate::launcher::Launcher;
 use cofferdam_backend::{BackendError, Image, Result};
@@ -48,6 +49,22 @@ impl Images {
         }
         known.insert(image.clone(), number);
         Ok(number)
+    }
+
+    /// Why a root of that image cannot be writable here, in words that follow "the backend cannot".
+    pub(crate) fn writable_obstacle(&self, image: &Image) -> Option<&'static str> {
+        if sys::geteuid() != 0 {
+            return Some("make the root writable without root; run it as root, or leave --writable-root out");
+        }
+        let folders = match image {
+            Image::Folder(folder) => vec![folder.clone()],
+            Image::Host => host::parts().map(|part| Path::new("/").join(part)).collect(),
+        };
+        let can = |folder: &PathBuf| writable::can_change_owners(folder);
+        (!folders.iter().chain([&self.runtime_folder]).all(can)).then_some(
+            "make the root writable on this filesystem, which has no id-mapped mounts; use a --rootfs on ext4, \
+             xfs or btrfs",
+        )
     }
 
     /// A layer cannot lie within another.

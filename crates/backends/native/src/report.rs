@@ -32,6 +32,10 @@ pub(crate) fn no_limits(reason: &str) -> BackendError {
 pub(crate) fn create_error(stage: Stage, errno: i32, layout: &Layout) -> BackendError {
     match (stage, layout) {
         (Stage::Cgroup | Stage::CgroupLimit, Layout::None { reason }) => no_limits(reason),
+        (Stage::Layers, _) if errno == libc::EINVAL => BackendError::Refused {
+            reason: "the root cannot be writable: its filesystem has no id-mapped mounts".to_owned(),
+            fix: "use a --rootfs on ext4, xfs or btrfs, or leave --writable-root out".to_owned(),
+        },
         _ => BackendError::failed(stage.text(), io::Error::from_raw_os_error(errno)),
     }
 }
@@ -122,7 +126,10 @@ pub(crate) fn not_plain(path: &GuestPath) -> BackendError {
 /// The isolation report of a sandbox, from what was proven.
 pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout) -> IsolationReport {
     let row = |control| {
-        let (state, note) = if proven.has(control) {
+        let (state, note) = if proven.has(control) && control == Control::Landlock && spec.writable_root {
+            let note = "it allows writing anywhere in the root, as a writable root was asked for";
+            (ControlState::Degraded, note.to_owned())
+        } else if proven.has(control) {
             (ControlState::Enforced, evidence(control, spec).to_owned())
         } else {
             absence(control, spec, layout)

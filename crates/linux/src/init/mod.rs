@@ -42,6 +42,16 @@ pub(crate) struct Overlay {
     pub(crate) options: CString,
     /// A host folder to bind instead, where a test leaves the overlay out.
     pub(crate) plain: CString,
+    /// The folders for what is written to it, if it can be.
+    pub(crate) upper: Option<Upper>,
+}
+
+/// The folders of an overlay's own in the sandbox's files.
+#[derive(Debug)]
+pub(crate) struct Upper {
+    pub(crate) folder: CString,
+    pub(crate) upper: CString,
+    pub(crate) work: CString,
 }
 
 /// Everything that init needs, made before the clone.
@@ -125,6 +135,8 @@ pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) landlock: Option<RawFd>,
+    /// A folder outside of the root, with a file that only Landlock keeps from being written.
+    pub(crate) canary: Option<RawFd>,
     pub(crate) bounding_empty: bool,
     pub(crate) signals: RawFd,
     /// For the host, which asks its filesystem what is left of it.
@@ -137,8 +149,8 @@ fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
     mounts::before_ids(plan)?;
     lockdown::become_root(plan)?;
     lockdown::through_host_proc(plan, &mut seen)?;
-    mounts::with_ids(plan)?;
-    let kit = lockdown::late(plan)?;
+    let canary = mounts::with_ids(plan)?;
+    let kit = Kit { canary, ..lockdown::late(plan)? };
     probe::init(plan, &mut seen);
     let missing = plan.required.minus(seen).minus(payload::CONTROLS).minus(serve::CONTROLS);
     if missing.is_empty() {

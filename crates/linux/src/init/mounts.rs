@@ -9,6 +9,7 @@ use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use cofferdam_core::Control;
 use std::ffi::CStr;
+use std::os::fd::{IntoRawFd, RawFd};
 
 const BIND: u64 = libc::MS_BIND;
 
@@ -52,16 +53,31 @@ pub(super) fn before_ids(plan: &InitPlan<'_>) -> StageResult {
     Ok(())
 }
 
-/// The rest, up to the change of the root.
-pub(super) fn with_ids(plan: &InitPlan<'_>) -> StageResult {
+/// The rest, up to the change of the root. Where that can be written, Landlock's canary must lie outside of it.
+pub(super) fn with_ids(plan: &InitPlan<'_>) -> StageResult<Option<RawFd>> {
     files(plan)?;
+    let mut canary = None;
     if plan.writable_root {
+        uppers(plan)?;
         root(plan)?;
         dev(plan)?;
         proc(plan)?;
+        let folder = sys::open(sys::CWD, c"/files/run", libc::O_PATH | libc::O_DIRECTORY, 0);
+        canary = Some(plan.at(Stage::FilesLayout, folder)?.into_raw_fd());
     }
     place(plan)?;
-    pivot(plan)
+    pivot(plan).map(|()| canary)
+}
+
+/// The folders that hold what is written to the root. The upper one is the root to look at, so it is the user's.
+fn uppers(plan: &InitPlan<'_>) -> StageResult {
+    for upper in plan.overlays.iter().filter_map(|overlay| overlay.upper.as_ref()) {
+        for folder in [&upper.folder, &upper.upper, &upper.work] {
+            plan.at(Stage::FilesLayout, sys::mkdir(sys::CWD, folder, 0o755))?;
+        }
+        plan.at(Stage::FilesLayout, sys::chown(&upper.upper, plan.payload_id, plan.payload_id))?;
+    }
+    Ok(())
 }
 
 fn flags(plan: &InitPlan<'_>) -> u64 {

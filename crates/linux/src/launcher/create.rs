@@ -2,8 +2,8 @@
 
 use super::messages::CreateRequest;
 use super::rootless::Ids;
-use super::{Launcher, Live, network};
-use crate::init::{self, InitPlan, Overlay};
+use super::{Launcher, Live, layers, network};
+use crate::init::{self, InitPlan, Overlay, Upper};
 use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
@@ -43,7 +43,7 @@ impl PlannedFds {
 
 /// The ids of a sandbox inside.
 const INIT_ID: u32 = 0;
-const PAYLOAD_ID: u32 = 1000;
+pub(super) const PAYLOAD_ID: u32 = 1000;
 
 impl Launcher {
     pub(super) fn create(&mut self, request: &CreateRequest, fds: &mut socket::Fds) -> Result<(), Failed> {
@@ -93,6 +93,8 @@ impl Launcher {
             disk: disk.map(|disk| disk.mount.as_raw_fd()),
         };
         let plan = self.plan(request, fds, network.is_some(), proven)?;
+        // Attached until the end of this function, by when the sandbox has its own.
+        let _layers = if request.writable_root { Some(self.stage_layers(request)?) } else { None };
         let mut flags = namespaces(request.leave_out);
         if let Some(network) = &network {
             network::enter(network).map_err(|e| (Stage::Clone, e))?;
@@ -144,6 +146,14 @@ impl Launcher {
         given.map(|top| Disk { mount, top }).map_err(|errno| (Stage::Files, errno))
     }
 
+    fn stage_layers(&self, request: &CreateRequest) -> Result<layers::Staged, Failed> {
+        if request.fail_at == Some(Stage::Layers) {
+            return Err((Stage::Layers, Errno(libc::EIO)));
+        }
+        let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
+        layers::stage(request.image, names, self.owner(request)).map_err(|errno| (Stage::Layers, errno))
+    }
+
     fn plan(
         &self,
         request: &CreateRequest,
@@ -152,6 +162,10 @@ impl Launcher {
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
+        let image_folder = match request.writable_root {
+            true => layers::folder(request.image),
+            false => format!("/i{}", request.image),
+        };
         Ok(InitPlan {
             control: fds.control,
             sync: fds.sync,
@@ -159,7 +173,7 @@ impl Launcher {
             has_network,
             keep: fds.keep(),
             hostname: c_string(request.hostname.as_str())?,
-            image_folder: c_string(format!("/i{}", request.image))?,
+            image_folder: c_string(image_folder)?,
             overlays: overlays(names, request.writable_root)?,
             files_options: c_string(files_options(request))?,
             files_bytes: request.files_bytes,
@@ -230,26 +244,33 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
 
 fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
     let mut overlays = Vec::with_capacity(names.len());
-    let upper = |part: &str| {
+    let mut add = |name: &str, target: String, lower: &str, plain: &str| {
+        let upper = if is_writable { Some(upper(name)?) } else { None };
+        let mut options = format!("lowerdir={lower}");
         if is_writable {
-            format!(",upperdir=/files/root/{part}/upper,workdir=/files/root/{part}/work,userxattr")
-        } else {
-            String::new()
+            let folder = format!("/files/root/{name}");
+            // Without a privilege on the host, an overlay keeps its notes in attributes of the user's.
+            let _ = write!(options, ",upperdir={folder}/upper,workdir={folder}/work,userxattr");
         }
+        let (target, options, plain) = (c_string(target)?, c_string(options)?, c_string(plain)?);
+        overlays.push(Overlay { target, options, plain, upper });
+        Ok(())
     };
-    overlays.push(Overlay {
-        target: c_string("/new")?,
-        options: c_string(format!("lowerdir=base:image{}", upper("base")))?,
-        plain: c_string("image")?,
-    });
+    add("base", "/new".to_owned(), "base:image", "image")?;
     for name in names.iter().filter(|name| *name != "base" && *name != "image") {
-        overlays.push(Overlay {
-            target: c_string(format!("/new/{name}"))?,
-            options: c_string(format!("lowerdir={name}:empty{}", upper(name)))?,
-            plain: c_string(name.as_str())?,
-        });
+        add(name, format!("/new/{name}"), &format!("{name}:empty"), name)?;
     }
     Ok(overlays)
+}
+
+/// Where what is written to a part of the root ends up.
+fn upper(name: &str) -> Result<Upper, Failed> {
+    let folder = format!("/files/root/{name}");
+    Ok(Upper {
+        upper: c_string(format!("{folder}/upper"))?,
+        work: c_string(format!("{folder}/work"))?,
+        folder: c_string(folder)?,
+    })
 }
 
 fn files_options(request: &CreateRequest) -> String {

@@ -5,6 +5,7 @@
 //! may clone. When its socket closes, it ends every sandbox, removes what they leave, and exits.
 
 mod create;
+mod layers;
 mod messages;
 mod network;
 mod rootless;
