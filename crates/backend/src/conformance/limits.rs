@@ -154,19 +154,19 @@ pub async fn a_disk_on_disk_is_bounded(backend: &dyn Backend) {
 }
 
 pub async fn files_on_disk_do_not_run_out_of_memory(backend: &dyn Backend) {
-    let Some(sandbox) = sandbox_on_disk(backend, SMALL, 4 * SMALL).await else { return };
-    let script = "yes 'more than fits in memory' | head -c 230M > large; cksum < large; rm large
-        yes 'more than fits in memory' | head -c 230M | cksum";
+    let Some(sandbox) = sandbox_on_disk(backend, SMALL, 3 * SMALL).await else { return };
+    let script = "yes 'more than fits in memory' | head -c 160M > large; cksum < large; rm large
+        yes 'more than fits in memory' | head -c 160M | cksum";
     let output = sh_ok(&*sandbox, script).await;
     let sums: Vec<&str> = output.lines().collect();
-    assert!(sums.len() == 2 && sums[0] == sums[1] && sums[0].ends_with(&(230 * MIB).to_string()), "{output}");
+    assert!(sums.len() == 2 && sums[0] == sums[1] && sums[0].ends_with(&(160 * MIB).to_string()), "{output}");
     assert_eq!(stats(&*sandbox).await.oom_kills, Some(0));
     assert_still_runs(&*sandbox).await;
 }
 
 pub async fn a_disk_is_as_large_as_asked_for(backend: &dyn Backend) {
-    // The smallest, one that fills no block and no group, and a common one.
-    for bytes in [2 * MIB, 128 * MIB + 5000, 333_333_333, 1024 * MIB] {
+    // The smallest, two that fill no block and no group, and a common one.
+    for bytes in [2 * MIB, 128 * MIB + 5000, 333_333_333, 256 * MIB] {
         let Some(sandbox) = sandbox_on_disk(backend, SMALL, bytes).await else { return };
         let free = stats(&*sandbox).await;
         // What the filesystem needs for itself is a part of it.

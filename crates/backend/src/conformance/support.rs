@@ -8,6 +8,7 @@ use cofferdam_core::{Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, Sand
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Cursor;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep, timeout};
@@ -44,8 +45,13 @@ pub fn sandbox_spec() -> SandboxSpec {
         writable_root: false,
         terminal: false,
         pausable: true,
-        workspace_root: std::env::temp_dir(),
+        workspace_root: workspace_root(),
     }
+}
+
+/// A folder on a disk, which the folder for temporary files often is not; TMPDIR may name one that is.
+fn workspace_root() -> PathBuf {
+    std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from)
 }
 
 /// `RandomState` is seeded by the operating system, which is random enough for a name.

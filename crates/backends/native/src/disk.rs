@@ -100,10 +100,17 @@ fn prepare(root: &Path) -> Result<()> {
     }
 }
 
+/// Filesystems that are in memory: a disk there would be in the host's, where no limit of the sandbox's counts it.
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6];
+
 /// Refuses a disk that could not even hold what it promises while nothing else is written. Images are sparse, so
 /// several may promise the same space.
 fn check_space(root: &Path, bytes: u64) -> Result<()> {
-    let free = free_bytes(root).map_err(|e| wrong_root(root, format!("it cannot be looked at: {e}")))?;
+    let stat = statfs(root).map_err(|e| wrong_root(root, format!("it cannot be looked at: {e}")))?;
+    if IN_MEMORY.contains(&stat.kind) {
+        return Err(wrong_root(root, "it is in memory; name a folder on a disk"));
+    }
+    let free = stat.blocks_available.saturating_mul(stat.block_bytes as u64);
     if bytes <= free {
         return Ok(());
     }
@@ -115,11 +122,10 @@ fn check_space(root: &Path, bytes: u64) -> Result<()> {
     })
 }
 
-fn free_bytes(folder: &Path) -> io::Result<u64> {
+fn statfs(folder: &Path) -> io::Result<sys::StatFs> {
     let path = CString::new(folder.as_os_str().as_encoded_bytes())?;
     let fd = sys::open(sys::CWD, &path, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-    let stat = sys::statfs(fd.as_raw_fd())?;
-    Ok(stat.blocks_available.saturating_mul(stat.block_bytes as u64))
+    Ok(sys::statfs(fd.as_raw_fd())?)
 }
 
 /// A file that is gone with its last descriptor.
@@ -219,5 +225,11 @@ mod tests {
         let error = check_space(Path::new("/"), u64::MAX).unwrap_err();
         assert!(matches!(&error, BackendError::Refused { fix, .. } if fix.contains("--workspace-root")));
         check_space(Path::new("/"), 1).unwrap();
+    }
+
+    #[test]
+    fn a_disk_in_memory_is_refused() {
+        let error = check_space(Path::new("/dev/shm"), 1).unwrap_err().to_string();
+        assert!(error.starts_with("workspace-root: ") && error.contains("in memory"), "{error}");
     }
 }

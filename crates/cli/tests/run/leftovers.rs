@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 fn bad_input(folder: &Folder) -> Vec<Vec<String>> {
     let file = folder.file("file.txt", "x");
     let folder = folder.0.to_str().expect("text").to_owned();
-    let lines: [&[&str]; 29] = [
+    let lines: [&[&str]; 30] = [
         &["--rootfs", "/no/such/folder", "--", "true"],
         &["--rootfs", &file, "--", "true"],
         &["--file", "/no/such/file", "--", "true"],
@@ -32,6 +32,7 @@ fn bad_input(folder: &Folder) -> Vec<Vec<String>> {
         &["--disk", "5g", "--workspace-root", &file, "--", "true"],
         &["--disk", "5g", "--workspace-root", &format!("{file}/below"), "--", "true"],
         &["--disk", "5g", "--workspace-root", "/proc", "--", "true"],
+        &["--disk", "5g", "--workspace-root", "/dev/shm", "--", "true"],
         &["--timeout", "0", "--", "true"],
         &["--grace", "1h", "--", "true"],
         &["--lang", "cobol", "-c", "1"],
@@ -88,7 +89,7 @@ fn a_job_leaves_nothing_however_it_ends() {
 
 #[test]
 fn a_disk_is_gone_with_its_job_however_it_ends() {
-    let (program, root) = (OwnProgram::new(), Folder::new());
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
     let dirty = "dd if=/dev/zero of=big bs=1M count=100 2> /dev/null";
     let endings: [(&[&str], &str, i32); 4] = [
         (&[], "exit 3", 3),
@@ -178,7 +179,7 @@ fn job_on_disk(program: &OwnProgram, root: &Folder) -> Child {
 
 #[test]
 fn killing_the_program_leaves_nothing_of_its_disk() {
-    let (program, root) = (OwnProgram::new(), Folder::new());
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
     let mut child = job_on_disk(&program, &root);
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
@@ -188,7 +189,7 @@ fn killing_the_program_leaves_nothing_of_its_disk() {
 
 #[test]
 fn killing_program_and_launcher_leaves_nothing_of_its_disk() {
-    let (program, root) = (OwnProgram::new(), Folder::new());
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
     let mut child = job_on_disk(&program, &root);
     let launcher = children(child.id());
     child.kill().expect("it can be killed");

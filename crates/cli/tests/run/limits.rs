@@ -60,7 +60,7 @@ fn too_many_files_is_no_space_as_well() {
 
 #[test]
 fn files_on_disk_may_be_larger_than_memory() {
-    let root = Folder::new();
+    let root = Folder::on_disk();
     let script = "dd if=/dev/zero of=big bs=1000000 count=500; wc -c < big; cp big .artifacts/copy; echo $?
         rm .artifacts/copy; echo kept > .artifacts/kept; /bin/echo next process";
     let out = root.path("out");

@@ -48,7 +48,7 @@ fn what_is_written_to_the_root_is_limited() {
 
 #[test]
 fn a_writable_root_may_lie_on_disk() {
-    let root = Folder::new();
+    let root = Folder::on_disk();
     let script = "dd if=/dev/zero of=/usr/local/big bs=1M count=200 && rm /usr/bin/env && stat -f -c %T /usr";
     let options = ["--memory", "64m", "--disk", "512m", "--workspace-root", &root.path("")];
     let answer = run(&[&options[..], &["--writable-root", "--", "sh", "-c", script]].concat());
