@@ -5,8 +5,8 @@
 //! lacks is tested, too: asking for it must answer `Unsupported`. Nothing is skipped.
 //!
 //! Cases use `/bin/sh`, coreutils, `grep`, `setsid`, and for sockets perl or else python3, from the image
-//! `host`. Disks are kept in TMPDIR, or else in `/var/tmp`. They look at a sandbox through the traits alone, never at the machine behind it: how a backend
-//! keeps its promises is for its own tests.
+//! `host`. Disks are kept in TMPDIR, or else in `/var/tmp`. Cases look at a sandbox through the traits alone,
+//! never at the machine behind it: how a backend keeps its promises is for its own tests.
 
 pub mod files;
 pub mod isolation;

@@ -56,12 +56,13 @@ impl Images {
         if sys::geteuid() != 0 {
             return Some("make the root writable without root; run it as root, or leave --writable-root out");
         }
-        let folders = match image {
-            Image::Folder(folder) => vec![folder.clone()],
-            Image::Host => host::parts().map(|part| Path::new("/").join(part)).collect(),
+        let can = match image {
+            Image::Folder(folder) => {
+                [folder, &self.runtime_folder].into_iter().all(|folder| writable::can_change_owners(folder))
+            }
+            Image::Host => host_can_change_owners(&self.runtime_folder),
         };
-        let can = |folder: &PathBuf| writable::can_change_owners(folder);
-        (!folders.iter().chain([&self.runtime_folder]).all(can)).then_some(
+        (!can).then_some(
             "make the root writable on this filesystem, which has no id-mapped mounts; use a --rootfs on ext4, \
              xfs or btrfs",
         )
@@ -100,6 +101,12 @@ impl Images {
         }
         Ok(layers)
     }
+}
+
+/// Whether the layers of the image `host` can be shown with other owners.
+pub(crate) fn host_can_change_owners(runtime_folder: &Path) -> bool {
+    let parts = host::parts().map(|part| Path::new("/").join(part));
+    parts.chain([runtime_folder.to_owned()]).all(|folder| writable::can_change_owners(&folder))
 }
 
 fn detached(path: &Path) -> Result<OwnedFd> {
