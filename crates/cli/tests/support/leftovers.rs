@@ -5,6 +5,7 @@ use super::{Folder, program, wait_until};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SLOTS: &str = "/run/cofferdam/slots";
 
@@ -21,7 +22,11 @@ pub(crate) struct OwnProgram {
 impl OwnProgram {
     pub(crate) fn new() -> Self {
         let folder = Folder::new();
-        fs::copy(program(), folder.0.join("cofferdam")).expect("the program can be copied");
+        // By a process of its own: what this one writes, a child of another test may hold open at that moment, and
+        // nothing that is open for writing can be executed.
+        let mut copy = Command::new("cp");
+        let copied = copy.arg(program()).arg(folder.0.join("cofferdam")).status();
+        assert!(copied.expect("cp starts").success());
         Self { folder }
     }
 
