@@ -88,7 +88,7 @@ INIT_EVENT = {
     "empty": b"",
 }
 
-CREATE = u32(2, 1, 3, 0) + u64(1 << 30, 65536) + u32(0, 1) + u64(0x3FF, 0)
+CREATE = u32(2, 1, 3, 0) + u64(1 << 30, 65536) + u32(0, 0, 1) + u64(0x3FF, 0)
 LAUNCHER_MESSAGE = {
     "add-image": u32(1, 0, 2) + text("base") + text("usr") + u32(1) + text("/a"),
     "add-image-none": u32(1, 0, 0, 0),

@@ -14,4 +14,6 @@ mod leftovers;
 mod limits;
 #[path = "run/output.rs"]
 mod output;
+#[path = "run/root.rs"]
+mod root;
 mod support;

@@ -48,6 +48,12 @@ fn as_ms<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::
 /// Below this no interpreter starts, and the kernel's own bookkeeping is a large part of it.
 const MIN_MEMORY: ByteSize = ByteSize::mib(4);
 
+/// Less than this an ext4 cannot be laid out in with anything left for files.
+const MIN_DISK: ByteSize = ByteSize::mib(2);
+
+/// More than one sandbox has use for; what a machine really has is looked at when a disk is made.
+const MAX_DISK: ByteSize = ByteSize::gib(1024);
+
 /// More than the kernel's own `pid_max`.
 const MAX_PIDS: u32 = 4_194_304;
 
@@ -100,6 +106,10 @@ impl Limits {
                 let fix = "files in memory may take at most half of the memory limit; ask for a disk instead";
                 Err(InvalidValue::new("disk", bytes.to_string(), fix))
             }
+            Disk::OnDisk { bytes } if !(MIN_DISK.0..=MAX_DISK.0).contains(&bytes) => {
+                let fix = "on disk it must be from 2m to 1t";
+                Err(InvalidValue::new("disk", bytes.to_string(), fix))
+            }
             _ => Ok(()),
         }
     }
@@ -133,6 +143,16 @@ mod tests {
         assert_eq!(Limits::disk_of_size(2 << 30, 1 << 30), Disk::Memory { bytes: 1 << 30 });
         assert_eq!(Limits::disk_of_size(2 << 30, 10 << 30), Disk::OnDisk { bytes: 10 << 30 });
         assert_eq!(Limits::disk_of_size(64 << 20, 33 << 20), Disk::OnDisk { bytes: 33 << 20 });
+    }
+
+    #[test]
+    fn a_disk_has_a_smallest_and_a_largest_size() {
+        let with = |bytes| Limits { disk: Disk::OnDisk { bytes }, ..Limits::default() }.validate();
+        assert_eq!((with(2 << 20), with(1 << 40)), (Ok(()), Ok(())));
+        for bytes in [0, (2 << 20) - 1, (1 << 40) + 1] {
+            let error = with(bytes).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("disk: \"{bytes}\"")) && error.contains("from 2m"), "{error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod caps;
 pub mod cgroup;
 mod clone;
 mod control_set;
+pub mod disk;
 pub mod features;
 mod init;
 pub mod landlock;

@@ -38,6 +38,7 @@ stages! {
     Propagation = "making mounts private",
     Files = "mounting the workspace",
     FilesLayout = "laying out the workspace",
+    Layers = "giving the image's files to the sandbox user",
     Root = "mounting the root filesystem",
     RootPart = "mounting a part of the root filesystem",
     Dev = "mounting /dev",

@@ -3,6 +3,12 @@
 //! Everything here may be called between clone and exec: nothing allocates, nothing locks, and an error is a
 //! plain number. Pointers handed to the kernel come from references that live across the call.
 
+mod loops;
+mod mounts;
+
+pub use loops::*;
+pub use mounts::*;
+
 use libc::{c_int, c_long, c_void};
 use std::ffi::CStr;
 use std::fmt;
@@ -90,6 +96,22 @@ pub fn pread(fd: RawFd, buffer: &mut [u8], offset: i64) -> Result<usize> {
 pub fn write(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     // SAFETY: the kernel reads at most the slice's length from it.
     check(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } as c_long)
+}
+
+pub fn pwrite(fd: RawFd, bytes: &[u8], offset: i64) -> Result<usize> {
+    // SAFETY: the kernel reads at most the slice's length from it.
+    check(unsafe { libc::pwrite(fd, bytes.as_ptr().cast(), bytes.len(), offset) } as c_long)
+}
+
+/// Moves a file's position to where it has data, or a hole.
+pub fn seek(fd: RawFd, offset: i64, whence: c_int) -> Result<i64> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::syscall(libc::SYS_lseek, fd, offset, whence) }).map(|at| at as i64)
+}
+
+pub fn truncate(fd: RawFd, bytes: i64) -> Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::syscall(libc::SYS_ftruncate, fd, bytes) }).map(drop)
 }
 
 /// Writes to a file that takes one value, such as those of proc and cgroup filesystems.
@@ -205,70 +227,6 @@ pub fn statfs(fd: RawFd) -> Result<StatFs> {
     // SAFETY: stat has the kernel's layout and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_fstatfs, fd, &mut stat) })?;
     Ok(stat)
-}
-
-pub fn mount(
-    source: Option<&CStr>,
-    target: &CStr,
-    kind: Option<&CStr>,
-    flags: u64,
-    data: Option<&CStr>,
-) -> Result<()> {
-    let (source, kind, data) = (opt_ptr(source), opt_ptr(kind), opt_ptr(data));
-    // SAFETY: every string is NUL-terminated and lives across the call, or is null where the kernel allows it.
-    check(unsafe { libc::syscall(libc::SYS_mount, source, ptr(target), kind, flags, data) }).map(drop)
-}
-
-pub fn umount(target: &CStr, flags: c_int) -> Result<()> {
-    // SAFETY: the path is NUL-terminated and lives across the call.
-    check(unsafe { libc::syscall(libc::SYS_umount2, ptr(target), flags) }).map(drop)
-}
-
-pub fn pivot_root(new: &CStr, old: &CStr) -> Result<()> {
-    // SAFETY: both paths are NUL-terminated and live across the call.
-    check(unsafe { libc::syscall(libc::SYS_pivot_root, ptr(new), ptr(old)) }).map(drop)
-}
-
-/// A detached copy of the mount at a path: only that mount, without what is mounted below it.
-pub fn clone_mount(dir: RawFd, path: &CStr) -> Result<OwnedFd> {
-    const OPEN_TREE_CLONE: u32 = 1;
-    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | libc::AT_EMPTY_PATH as u32;
-    // SAFETY: the path is NUL-terminated and lives across the call.
-    owned(unsafe { libc::syscall(libc::SYS_open_tree, dir, ptr(path), flags) })
-}
-
-/// Attaches a detached mount.
-pub fn attach_mount(mount: RawFd, target: &CStr) -> Result<()> {
-    const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
-    let flags = MOVE_MOUNT_F_EMPTY_PATH;
-    // SAFETY: both paths are NUL-terminated and live across the call.
-    check(unsafe { libc::syscall(libc::SYS_move_mount, mount, ptr(c""), CWD, ptr(target), flags) }).map(drop)
-}
-
-/// `mount_attr` of mount_setattr(2).
-#[repr(C)]
-struct MountAttr {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    userns_fd: u64,
-}
-
-pub const MOUNT_ATTR_RDONLY: u64 = 0x1;
-pub const MOUNT_ATTR_NOSUID: u64 = 0x2;
-pub const MOUNT_ATTR_NODEV: u64 = 0x4;
-pub const MOUNT_ATTR_NOEXEC: u64 = 0x8;
-pub const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
-
-/// Sets attributes of one mount; `userns` is used with `MOUNT_ATTR_IDMAP` only.
-pub fn mount_setattr(mount: RawFd, set: u64, userns: RawFd) -> Result<()> {
-    let attr = MountAttr { set, clear: 0, propagation: 0, userns_fd: userns as u64 };
-    let size = size_of::<MountAttr>();
-    // SAFETY: attr lives across the call and the size is its own.
-    check(unsafe {
-        libc::syscall(libc::SYS_mount_setattr, mount, ptr(c""), libc::AT_EMPTY_PATH, &attr, size)
-    })
-    .map(drop)
 }
 
 pub fn chdir(path: &CStr) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::{Backend, Sandbox, SandboxSpec};
-use cofferdam_core::{Control, ControlState, IsolationMode};
+use cofferdam_core::{Control, ControlState, Disk, IsolationMode, Limits, SandboxId};
 
 pub async fn the_report_is_complete(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
@@ -108,16 +108,6 @@ pub async fn the_root_is_read_only(backend: &dyn Backend) {
     assert!(root.options.split(',').any(|option| option == "ro"), "{root:?}");
 }
 
-/// A sandbox with a writable root; without the ability: `None`, after a look at the refusal.
-async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
-    let created = backend.create(SandboxSpec { writable_root: true, ..sandbox_spec() }).await;
-    if backend.capabilities().writable_root {
-        return Some(created.expect("a sandbox"));
-    }
-    assert_unsupported("a writable root", created);
-    None
-}
-
 pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     for _ in 0..2 {
         let Some(sandbox) = writable_sandbox(backend).await else { return };
@@ -139,6 +129,63 @@ pub async fn a_writable_root_is_gone_afterwards(backend: &dyn Backend) {
     }
     let sandbox = sandbox(backend).await;
     sh_ok(&*sandbox, "test ! -e /usr/marker && test ! -e /marker && test ! -e /opt/made").await;
+}
+
+pub async fn a_writable_root_is_the_users(backend: &dyn Backend) {
+    let Some(sandbox) = writable_sandbox(backend).await else { return };
+    let script =
+        "touch /usr/local/new /top && mkdir -p /data/deep /usr/lib/made && echo x > /usr/lib/made/file
+        echo '127.0.0.2 added' >> /etc/hosts && grep -c added /etc/hosts && grep -c localhost /etc/hosts
+        rm /usr/bin/env && test ! -e /usr/bin/env && mv /usr/bin/id /usr/bin/id2 && id2 -u
+        chmod 700 /usr/bin/id2 && stat -c '%a %u' /usr/bin/id2
+        folder=$(ls -d /usr/share/*/ | head -n 1); rm -r $folder && mkdir $folder && ls -A $folder | wc -l
+        ln -s /usr/local/new /etc/link && readlink /etc/link";
+    let output = sh_ok(&*sandbox, script).await;
+    assert_eq!(output, "1\n2\n1000\n700 1000\n0\n/usr/local/new\n");
+    let next = writable_sandbox(backend).await.expect("another one");
+    let script = "test -x /usr/bin/env && test -x /usr/bin/id && ! grep added /etc/hosts
+        ls -d /usr/local/new /top /data /usr/lib/made /usr/bin/id2 /etc/link";
+    let output = run(&*next, sh(script)).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+}
+
+pub async fn a_writable_root_keeps_the_other_walls(backend: &dyn Backend) {
+    let Some(sandbox) = writable_sandbox(backend).await else { return };
+    let report = sandbox.isolation().await.expect("a report");
+    for row in report.controls.iter().filter(|row| row.control.mandatory()) {
+        assert_eq!(row.state, ControlState::Enforced, "{row:?}");
+    }
+    for mount in mounts(&*sandbox).await {
+        let has = |wanted: &str| mount.options.split(',').any(|option| option == wanted);
+        assert!(has("nosuid"), "{mount:?}");
+        assert!(
+            has("nodev") || mount.point.starts_with("/dev") || mount.point.starts_with("/proc/"),
+            "{mount:?}"
+        );
+        assert!(has("ro") || !["/proc", "/dev"].contains(&mount.point.as_str()), "{mount:?}");
+    }
+    let script = "for file in /dev/new /proc/new /proc/sys/kernel/hostname /sys/new; do
+            { echo x > $file; } 2> /dev/null && echo $file
+        done; mknod /usr/device c 1 3 || mknod /usr/device b 7 0; chown 0 /usr/bin/env";
+    let output = run(&*sandbox, sh(script)).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+    // A set-uid program of somebody else is one of one's own.
+    assert_eq!(sh_ok(&*sandbox, "cp /usr/bin/id /usr/bin/me; chmod 6755 /usr/bin/me; me -u").await, "1000\n");
+}
+
+pub async fn a_writable_root_on_disk_counts_as_disk(backend: &dyn Backend) {
+    if !backend.capabilities().disk || !backend.capabilities().writable_root {
+        return;
+    }
+    let limits = Limits { disk: Disk::OnDisk { bytes: 128 * MIB }, ..limits(64 * MIB) };
+    let sandbox = create(backend, SandboxSpec { limits, writable_root: true, ..sandbox_spec() }).await;
+    sh_ok(&*sandbox, "dd if=/dev/zero of=/usr/local/large bs=1M count=90; rm /usr/local/large /usr/bin/env")
+        .await;
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/usr/local/big bs=1M count=500")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    let output = run(&*sandbox, sh("dd if=/dev/zero of=/tmp/more bs=1M count=2")).await;
+    assert!(output.failed() && output.stderr().contains("No space left"), "{output:?}");
+    assert_still_runs(&*sandbox).await;
 }
 
 pub async fn a_writable_root_counts_as_disk(backend: &dyn Backend) {
@@ -197,23 +244,62 @@ async fn mounts(sandbox: &dyn Sandbox) -> Vec<Mount> {
     mountinfo.lines().map(|line| parse(line).unwrap_or_else(|| panic!("{line}"))).collect()
 }
 
-pub async fn mounts_show_no_host_paths(backend: &dyn Backend) {
-    let spec = sandbox_spec();
-    let id = spec.id.clone();
-    let sandbox = create(backend, spec).await;
-    for mount in mounts(&*sandbox).await {
+/// Whether a path on a mount's line can be one of the host's: what the sandbox itself is made of is not.
+fn is_of_the_host(path: &str) -> bool {
+    path.contains('/') && !path.starts_with("/files/")
+}
+
+async fn assert_no_host_paths(sandbox: &dyn Sandbox, id: &SandboxId) {
+    for mount in mounts(sandbox).await {
         let what = format!("{mount:?}");
-        // A part of a filesystem in memory, such as `/null` of a /dev, tells nothing.
-        let in_memory = ["tmpfs", "devtmpfs", "proc"].contains(&mount.filesystem.as_str());
-        let is_harmless = in_memory && mount.root.matches('/').count() <= 2;
+        // A part of a filesystem of its own, such as `/null` of a /dev, tells nothing.
+        let is_own = ["tmpfs", "devtmpfs", "proc"].contains(&mount.filesystem.as_str())
+            || mount.source.starts_with("/dev/loop");
+        let is_harmless = is_own && mount.root.matches('/').count() <= 2;
         assert!(mount.root == "/" || is_harmless, "part of a filesystem of the host: {what}");
         let layers = ["lowerdir", "lowerdir+", "upperdir", "workdir"];
         let mut options = mount.super_options.split(',').filter_map(|option| option.split_once('='));
-        let shown = options.find(|(key, value)| layers.contains(key) && value.contains('/'));
+        let shown = options.find(|(key, value)| layers.contains(key) && is_of_the_host(value));
         assert_eq!(shown, None, "{what}");
         assert!(!mount.source.starts_with('/') || mount.source.starts_with("/dev/"), "{what}");
         assert!(!what.contains(id.as_str()), "{what}");
     }
+}
+
+pub async fn mounts_show_no_host_paths(backend: &dyn Backend) {
+    let can = backend.capabilities();
+    for (on_disk, writable_root) in [(false, false), (true, false), (false, true), (true, true)] {
+        if (on_disk && !can.disk) || (writable_root && !can.writable_root) {
+            continue;
+        }
+        let mut spec = SandboxSpec { writable_root, ..sandbox_spec() };
+        if on_disk {
+            spec.limits.disk = Disk::OnDisk { bytes: 64 * MIB };
+        }
+        let id = spec.id.clone();
+        assert_no_host_paths(&*create(backend, spec).await, &id).await;
+    }
+}
+
+pub async fn a_disk_is_proven_and_out_of_reach(backend: &dyn Backend) {
+    let Some(sandbox) = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await else { return };
+    let report = sandbox.isolation().await.expect("a report");
+    for row in report.controls.iter().filter(|row| row.control.mandatory()) {
+        assert_eq!(row.state, ControlState::Enforced, "{row:?}");
+    }
+    let output = run(&*sandbox, sh("ls -d /dev/loop* /dev/block /sys; mknod b b 7 0")).await;
+    assert!(output.failed() && output.stdout().is_empty(), "{output:?}");
+}
+
+pub async fn disks_start_empty_and_apart(backend: &dyn Backend) {
+    let Some(first) = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await else { return };
+    let look = "ls -A /workspace; ls -A /tmp; ls -A /dev/shm";
+    sh_ok(&*first, "echo x > /workspace/mine; echo x > /tmp/mine; echo x > /dev/shm/mine").await;
+    let second = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await.expect("a second disk");
+    assert_eq!(sh_ok(&*second, look).await, ".artifacts\n");
+    first.destroy().await.expect("its end");
+    let third = sandbox_on_disk(backend, 64 * MIB, 64 * MIB).await.expect("a third disk");
+    assert_eq!(sh_ok(&*third, look).await, ".artifacts\n");
 }
 
 /// The control is not mandatory; a sandbox that shows more than `/` must not claim it.

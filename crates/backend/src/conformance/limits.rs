@@ -120,14 +120,18 @@ pub async fn shared_memory_is_bounded(backend: &dyn Backend) {
 
 pub async fn inodes_are_bounded(backend: &dyn Backend) {
     let sandbox = sandbox_with(backend, limits(SMALL)).await;
+    assert_runs_out_of_inodes(&*sandbox).await;
+}
+
+async fn assert_runs_out_of_inodes(sandbox: &dyn Sandbox) {
     let script = "i=0; while true > $i; do i=$((i + 1)); [ $i -lt 30000 ] || exit 9; done; echo $i";
-    let output = run(&*sandbox, sh(script)).await;
+    let output = run(sandbox, sh(script)).await;
     assert_eq!(output.status, ExitStatus::Exited(0), "an end to empty files: {output:?}");
     assert!(output.stderr().contains("No space left"), "{output:?}");
-    let stats = stats(&*sandbox).await;
+    let stats = stats(sandbox).await;
     assert!(stats.disk_free_inodes.is_some_and(|free| free < 16), "{stats:?}");
     assert_eq!(stats.oom_kills, Some(0));
-    assert_still_runs(&*sandbox).await;
+    assert_still_runs(sandbox).await;
 }
 
 pub async fn a_file_larger_than_the_disk_is_refused(backend: &dyn Backend) {
@@ -140,18 +144,60 @@ pub async fn a_file_larger_than_the_disk_is_refused(backend: &dyn Backend) {
 }
 
 pub async fn a_disk_on_disk_is_bounded(backend: &dyn Backend) {
-    let limits = Limits { disk: Disk::OnDisk { bytes: 2 * SMALL }, ..limits(SMALL) };
-    let created = backend.create(SandboxSpec { limits, ..sandbox_spec() }).await;
+    let Some(sandbox) = sandbox_on_disk(backend, SMALL, 2 * SMALL).await else { return };
+    assert_fills_up(&*sandbox, "/workspace/big").await;
+    for other in ["/tmp/more", "/dev/shm/more"] {
+        let output = run(&*sandbox, sh(&format!("dd if=/dev/zero of={other} bs=1M count=2"))).await;
+        assert!(output.failed() && output.stderr().contains("No space left"), "{other}: {output:?}");
+    }
+    sh_ok(&*sandbox, "rm big; echo fits > small").await;
+}
+
+pub async fn files_on_disk_do_not_run_out_of_memory(backend: &dyn Backend) {
+    let Some(sandbox) = sandbox_on_disk(backend, SMALL, 3 * SMALL).await else { return };
+    let script = "yes 'more than fits in memory' | head -c 160M > large; cksum < large; rm large
+        yes 'more than fits in memory' | head -c 160M | cksum";
+    let output = sh_ok(&*sandbox, script).await;
+    let sums: Vec<&str> = output.lines().collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1] && sums[0].ends_with(&(160 * MIB).to_string()), "{output}");
+    assert_eq!(stats(&*sandbox).await.oom_kills, Some(0));
+    assert_still_runs(&*sandbox).await;
+}
+
+pub async fn a_disk_is_as_large_as_asked_for(backend: &dyn Backend) {
+    // The smallest, two that fill no block and no group, and a common one.
+    for bytes in [2 * MIB, 128 * MIB + 5000, 333_333_333, 256 * MIB] {
+        let Some(sandbox) = sandbox_on_disk(backend, SMALL, bytes).await else { return };
+        let free = stats(&*sandbox).await;
+        // What the filesystem needs for itself is a part of it.
+        assert!(free.disk_free_bytes.is_some_and(|free| free > bytes / 4 * 3 && free <= bytes), "{free:?}");
+        assert!(free.disk_free_inodes.is_some_and(|free| free >= 200), "{free:?}");
+        sh_ok(&*sandbox, "echo x > file; sync; cat file").await;
+    }
+}
+
+pub async fn inodes_on_disk_are_bounded(backend: &dyn Backend) {
+    let Some(sandbox) = sandbox_on_disk(backend, SMALL, 40 * MIB).await else { return };
+    assert_runs_out_of_inodes(&*sandbox).await;
+}
+
+pub async fn impossible_disks_are_invalid(backend: &dyn Backend) {
+    for bytes in [1, MIB, 2 << 40] {
+        let limits = Limits { disk: Disk::OnDisk { bytes }, ..limits(SMALL) };
+        let created = backend.create(SandboxSpec { limits, ..sandbox_spec() }).await;
+        assert_invalid(&format!("a disk of {bytes} bytes"), created);
+    }
+}
+
+pub async fn a_disk_needs_a_folder(backend: &dyn Backend) {
     if !backend.capabilities().disk {
-        assert_unsupported("a disk", created);
         return;
     }
-    let sandbox = created.expect("a sandbox with a disk");
-    // More than its memory: files on disk do not count as memory.
-    sh_ok(&*sandbox, "dd if=/dev/zero of=large bs=1M count=80; rm large").await;
-    assert_fills_up(&*sandbox, "/workspace/big").await;
-    let output = run(&*sandbox, sh("dd if=/dev/zero of=/tmp/more bs=1M count=1")).await;
-    assert!(output.failed(), "/tmp is not on the same disk: {output:?}");
+    for root in ["/dev/null", "/dev/null/below", "/proc"] {
+        let limits = Limits { disk: Disk::OnDisk { bytes: SMALL }, ..limits(SMALL) };
+        let spec = SandboxSpec { limits, workspace_root: root.into(), ..sandbox_spec() };
+        assert_refused(root, backend.create(spec).await);
+    }
 }
 
 pub async fn cpu_time_is_limited(backend: &dyn Backend) {

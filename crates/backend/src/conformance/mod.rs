@@ -5,8 +5,8 @@
 //! lacks is tested, too: asking for it must answer `Unsupported`. Nothing is skipped.
 //!
 //! Cases use `/bin/sh`, coreutils, `grep`, `setsid`, and for sockets perl or else python3, from the image
-//! `host`. They look at a sandbox through the traits alone, never at the machine behind it: how a backend
-//! keeps its promises is for its own tests.
+//! `host`. Disks are kept in TMPDIR, or else in `/var/tmp`. Cases look at a sandbox through the traits alone,
+//! never at the machine behind it: how a backend keeps its promises is for its own tests.
 
 pub mod files;
 pub mod isolation;
@@ -123,6 +123,11 @@ macro_rules! conformance_cases {
                 inodes_are_bounded,
                 a_file_larger_than_the_disk_is_refused,
                 a_disk_on_disk_is_bounded,
+                files_on_disk_do_not_run_out_of_memory,
+                a_disk_is_as_large_as_asked_for,
+                inodes_on_disk_are_bounded,
+                impossible_disks_are_invalid,
+                a_disk_needs_a_folder,
                 cpu_time_is_limited,
                 limits_can_change,
                 stats_are_measured;
@@ -149,10 +154,15 @@ macro_rules! conformance_cases {
                 the_user_has_a_name,
                 the_root_is_read_only,
                 a_writable_root_is_gone_afterwards,
+                a_writable_root_is_the_users,
+                a_writable_root_keeps_the_other_walls,
                 a_writable_root_counts_as_disk,
+                a_writable_root_on_disk_counts_as_disk,
                 sandboxes_start_empty,
                 sandboxes_do_not_see_each_others_files,
                 mounts_show_no_host_paths,
+                a_disk_is_proven_and_out_of_reach,
+                disks_start_empty_and_apart,
                 cgroups_show_no_host_paths;
         }
     };

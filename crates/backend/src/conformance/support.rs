@@ -4,10 +4,11 @@ use crate::{
     Backend, BackendError, ExitStatus, Image, OomScope, Process, ProcessSpec, Reader, Result, Sandbox,
     SandboxSpec, Stdio,
 };
-use cofferdam_core::{GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
+use cofferdam_core::{Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Cursor;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep, timeout};
@@ -44,8 +45,13 @@ pub fn sandbox_spec() -> SandboxSpec {
         writable_root: false,
         terminal: false,
         pausable: true,
-        workspace_root: std::env::temp_dir(),
+        workspace_root: workspace_root(),
     }
+}
+
+/// A folder on a disk, which the folder for temporary files often is not; TMPDIR may name one that is.
+fn workspace_root() -> PathBuf {
+    std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from)
 }
 
 /// `RandomState` is seeded by the operating system, which is random enough for a name.
@@ -71,6 +77,31 @@ pub async fn create(backend: &dyn Backend, spec: SandboxSpec) -> Box<dyn Sandbox
     let sandbox = backend.create(spec).await.expect("a sandbox");
     sandbox.isolation().await.expect("a report");
     sandbox
+}
+
+/// A sandbox that keeps its files on disk; without the ability: `None`, after a look at the refusal.
+pub async fn sandbox_on_disk(
+    backend: &dyn Backend,
+    memory_bytes: u64,
+    bytes: u64,
+) -> Option<Box<dyn Sandbox>> {
+    let limits = Limits { disk: Disk::OnDisk { bytes }, ..limits(memory_bytes) };
+    let created = backend.create(SandboxSpec { limits, ..sandbox_spec() }).await;
+    if backend.capabilities().disk {
+        return Some(created.expect("a sandbox with a disk"));
+    }
+    assert_unsupported("a disk", created);
+    None
+}
+
+/// A sandbox with a writable root; without the ability: `None`, after a look at the refusal.
+pub async fn writable_sandbox(backend: &dyn Backend) -> Option<Box<dyn Sandbox>> {
+    let created = backend.create(SandboxSpec { writable_root: true, ..sandbox_spec() }).await;
+    if backend.capabilities().writable_root {
+        return Some(created.expect("a sandbox with a writable root"));
+    }
+    assert_unsupported("a writable root", created);
+    None
 }
 
 /// A process with pipes, no stdin, `PATH` alone in its environment, in `/workspace`.

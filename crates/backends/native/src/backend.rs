@@ -1,6 +1,7 @@
 //! Making sandboxes.
 
 use crate::connection::{Connection, ReadyReceiver};
+use crate::disk::{self, Disks};
 use crate::groups::Groups;
 use crate::image::Images;
 use crate::launcher::{CreatedReceiver, Launcher, LauncherHandle};
@@ -8,27 +9,24 @@ use crate::report;
 use crate::runtime;
 use crate::sandbox::{NativeSandbox, check_start};
 use cofferdam_backend::{
-    Backend, BackendError, Capabilities, Process, ProcessSpec, Result, Sandbox, SandboxSpec, async_trait,
+    Backend, BackendError, Capabilities, Image, Process, ProcessSpec, Result, Sandbox, SandboxSpec,
+    async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
 use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::launcher::CreateRequest;
 use cofferdam_linux::slots::Slots;
 use cofferdam_linux::{ControlSet, Stage, socket};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// Bytes of workspace for each file that it may hold: enough for source trees, too few to exhaust the kernel.
-const BYTES_PER_INODE: u64 = 16 << 10;
-
-/// Even the smallest workspace holds the handful of folders that it starts with, and some files.
-const MIN_INODES: u64 = 256;
 
 /// Makes sandboxes on this machine.
 #[derive(Debug)]
 pub struct NativeBackend {
     launcher: Launcher,
     images: Images,
+    disks: Disks,
     groups: OnceLock<Arc<Groups>>,
     slots: Mutex<Slots>,
     /// What the attack suite leaves out of the next sandboxes, and where it makes them fail.
@@ -43,6 +41,7 @@ impl NativeBackend {
         let slots = Slots::open(&runtime_folder.join("slots"))?;
         Ok(Self {
             launcher: launcher.connect()?,
+            disks: Disks::new(&runtime_folder),
             images: Images::new(runtime_folder),
             groups: OnceLock::new(),
             slots: Mutex::new(slots),
@@ -83,31 +82,36 @@ impl NativeBackend {
         (ControlSet::EMPTY, None)
     }
 
-    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32) -> Result<CreateRequest> {
-        let Disk::Memory { bytes } = spec.limits.disk else {
-            return Err(BackendError::Unsupported {
-                backend: "native",
-                what: "keep a workspace on disk yet",
-            });
-        };
+    /// The disk of a sandbox that is to have one: only then is there anything to wait for.
+    async fn make_disk(&self, spec: &SandboxSpec) -> Result<Option<OwnedFd>> {
+        let Disk::OnDisk { bytes } = spec.limits.disk else { return Ok(None) };
+        spec.limits.validate()?;
+        let (disks, root) = (self.disks.clone(), spec.workspace_root.clone());
+        let made = tokio::task::spawn_blocking(move || disks.make(bytes, &root)).await;
+        let lost = |e| BackendError::failed("making a disk", std::io::Error::other(e));
+        made.map_err(lost)?.map(Some)
+    }
+
+    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32) -> CreateRequest {
         let (leave_out, fail_at) = self.mutation();
         let required = match spec.isolation {
             IsolationMode::Strict => report::required(),
             IsolationMode::BestEffort => ControlSet::EMPTY,
         };
-        Ok(CreateRequest {
+        CreateRequest {
             sandbox: self.launcher.next_sandbox(),
             slot,
             image,
-            files_bytes: bytes,
-            files_inodes: (bytes / BYTES_PER_INODE).max(MIN_INODES),
+            files_bytes: spec.limits.disk.bytes(),
+            files_inodes: disk::max_inodes(spec.limits.disk),
+            on_disk: matches!(spec.limits.disk, Disk::OnDisk { .. }),
             writable_root: spec.writable_root,
             terminal: spec.terminal,
             required,
             leave_out,
             fail_at,
             hostname: "sandbox".to_owned(),
-        })
+        }
     }
 }
 
@@ -123,8 +127,8 @@ impl Backend for NativeBackend {
             terminal: true,
             listen: true,
             connect: true,
-            disk: false,
-            writable_root: false,
+            disk: disk::obstacle().is_none(),
+            writable_root: self.images.writable_obstacle(&Image::Host).is_none(),
             change_limits: true,
         }
     }
@@ -137,7 +141,8 @@ impl Backend for NativeBackend {
     }
 
     async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
-        let pending = self.begin(spec)?;
+        let disk = self.make_disk(&spec).await?;
+        let pending = self.begin(spec, disk)?;
         Ok(Box::new(pending.finish().await?))
     }
 
@@ -147,7 +152,8 @@ impl Backend for NativeBackend {
         process: ProcessSpec,
     ) -> Result<(Box<dyn Sandbox>, Result<Box<dyn Process>>)> {
         check_start(&spec, &process)?;
-        let pending = self.begin(spec)?;
+        let disk = self.make_disk(&spec).await?;
+        let pending = self.begin(spec, disk)?;
         // Init finds the request waiting when it is done with the set-up.
         let start = Connection::begin_start(&pending.sandbox.connection, process)?;
         let sandbox: Box<dyn Sandbox> = Box::new(pending.finish().await?);
@@ -165,10 +171,12 @@ struct Pending {
 
 impl NativeBackend {
     /// Asks for a sandbox, and makes its cgroup while the launcher and init are at work on the rest.
-    fn begin(&self, spec: SandboxSpec) -> Result<Pending> {
+    fn begin(&self, spec: SandboxSpec, disk: Option<OwnedFd>) -> Result<Pending> {
         spec.limits.validate()?;
-        if spec.writable_root {
-            return Err(BackendError::Unsupported { backend: "native", what: "make the root writable yet" });
+        if spec.writable_root
+            && let Some(what) = self.images.writable_obstacle(&spec.image)
+        {
+            return Err(BackendError::Unsupported { backend: "native", what });
         }
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
         let image = self.images.open(&spec.image, &self.launcher)?;
@@ -177,10 +185,10 @@ impl NativeBackend {
             self.check_limits(&spec)?;
         }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
-        let request = self.request(&spec, image, slot.number)?;
+        let request = self.request(&spec, image, slot.number);
         let (number, leave_out) = (request.sandbox, request.leave_out);
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
-        let created = self.launcher.create(request, &inner, slot.lock())?;
+        let created = self.launcher.create(request, &inner, slot.lock(), disk.as_ref())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
         let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// What init answers to a request: an error number, and a descriptor if there was none.
@@ -41,7 +41,7 @@ pub(crate) struct Connection {
     waiting: Mutex<Waiting>,
     next: AtomicU32,
     /// A folder of the sandbox's files, for their filesystem's figures.
-    workspace: OnceLock<OwnedFd>,
+    workspace: Mutex<Option<OwnedFd>>,
 }
 
 pub(crate) type ReadyReceiver = oneshot::Receiver<Ready>;
@@ -56,7 +56,7 @@ impl Connection {
             socket,
             waiting: Mutex::new(waiting),
             next: AtomicU32::new(1),
-            workspace: OnceLock::new(),
+            workspace: Mutex::default(),
         });
         tokio::spawn(read_events(Arc::clone(&connection)));
         Ok((connection, receiver))
@@ -82,8 +82,15 @@ impl Connection {
         }
     }
 
-    pub(crate) fn workspace(&self) -> Option<&OwnedFd> {
-        self.workspace.get()
+    /// What the filesystem of the sandbox's files has left.
+    pub(crate) fn files(&self) -> Option<sys::StatFs> {
+        let workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        workspace.as_ref().and_then(|folder| sys::statfs(folder.as_raw_fd()).ok())
+    }
+
+    /// Lets go of the sandbox's files, which would keep their filesystem mounted.
+    pub(crate) fn release_files(&self) {
+        *self.workspace.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn signal(&self, process: u32, signal: i32) -> Result<()> {
@@ -102,6 +109,7 @@ impl Connection {
 
     /// Init's end is closed: everyone who waits hears of it, and what ran is lost.
     pub(crate) fn close(&self) {
+        self.release_files();
         let mut waiting = self.waiting();
         waiting.is_closed = true;
         waiting.ready = None;
@@ -118,7 +126,7 @@ impl Connection {
             Event::Ready { controls } => {
                 waiting.proven = waiting.proven.union(controls);
                 if let Some(folder) = fds.take(0) {
-                    let _ = self.workspace.set(folder);
+                    *self.workspace.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
                 }
                 if let Some(sender) = waiting.ready.take() {
                     let _ = sender.send(Ok(controls));

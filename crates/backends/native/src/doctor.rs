@@ -13,6 +13,9 @@ mod proc;
 mod programs;
 mod runtimes;
 
+pub(crate) use kernel::version as kernel_version;
+pub(crate) use programs::find_anywhere;
+
 use cofferdam_core::{Check, CheckState};
 use cofferdam_linux::cgroup;
 

@@ -7,6 +7,7 @@
 
 mod host;
 mod layers;
+mod writable;
 
 use crate::launcher::Launcher;
 use cofferdam_backend::{BackendError, Image, Result};
@@ -50,6 +51,23 @@ impl Images {
         Ok(number)
     }
 
+    /// Why a root of that image cannot be writable here, in words that follow "the backend cannot".
+    pub(crate) fn writable_obstacle(&self, image: &Image) -> Option<&'static str> {
+        if sys::geteuid() != 0 {
+            return Some("make the root writable without root; run it as root, or leave --writable-root out");
+        }
+        let can = match image {
+            Image::Folder(folder) => {
+                [folder, &self.runtime_folder].into_iter().all(|folder| writable::can_change_owners(folder))
+            }
+            Image::Host => host_can_change_owners(&self.runtime_folder),
+        };
+        (!can).then_some(
+            "make the root writable on this filesystem, which has no id-mapped mounts; use a --rootfs on ext4, \
+             xfs or btrfs",
+        )
+    }
+
     /// A layer cannot lie within another.
     fn check_apart(&self, folder: &Path) -> Result<()> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -83,6 +101,12 @@ impl Images {
         }
         Ok(layers)
     }
+}
+
+/// Whether the layers of the image `host` can be shown with other owners.
+pub(crate) fn host_can_change_owners(runtime_folder: &Path) -> bool {
+    let parts = host::parts().map(|part| Path::new("/").join(part));
+    parts.chain([runtime_folder.to_owned()]).all(|folder| writable::can_change_owners(&folder))
 }
 
 fn detached(path: &Path) -> Result<OwnedFd> {

@@ -151,10 +151,16 @@ impl Launcher {
         request: CreateRequest,
         control: &OwnedFd,
         lock_file: &OwnedFd,
+        disk: Option<&OwnedFd>,
     ) -> Result<CreatedReceiver> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.inner.waiting).created.insert(request.sandbox, sender);
-        self.send(&LauncherRequest::Create(request), &[control.as_raw_fd(), lock_file.as_raw_fd()])?;
+        let (control, lock_file) = (control.as_raw_fd(), lock_file.as_raw_fd());
+        let request = LauncherRequest::Create(request);
+        match disk {
+            Some(disk) => self.send(&request, &[control, lock_file, disk.as_raw_fd()])?,
+            None => self.send(&request, &[control, lock_file])?,
+        }
         Ok(receiver)
     }
 

@@ -5,6 +5,7 @@
 
 mod backend;
 mod connection;
+mod disk;
 mod doctor;
 mod groups;
 mod image;

@@ -1,7 +1,7 @@
 //! Words for what the launcher and init report: errors that say what to do, and the isolation report.
 
 use cofferdam_backend::{BackendError, ProcessSpec, SandboxSpec};
-use cofferdam_core::{Control, ControlState, GuestPath, IsolationReport, IsolationRow};
+use cofferdam_core::{Control, ControlState, Disk, GuestPath, IsolationReport, IsolationRow};
 use cofferdam_linux::cgroup::Layout;
 use cofferdam_linux::{ControlSet, Stage};
 use std::io;
@@ -32,6 +32,10 @@ pub(crate) fn no_limits(reason: &str) -> BackendError {
 pub(crate) fn create_error(stage: Stage, errno: i32, layout: &Layout) -> BackendError {
     match (stage, layout) {
         (Stage::Cgroup | Stage::CgroupLimit, Layout::None { reason }) => no_limits(reason),
+        (Stage::Layers, _) if errno == libc::EINVAL => BackendError::Refused {
+            reason: "the root cannot be writable: its filesystem has no id-mapped mounts".to_owned(),
+            fix: "use a --rootfs on ext4, xfs or btrfs, or leave --writable-root out".to_owned(),
+        },
         _ => BackendError::failed(stage.text(), io::Error::from_raw_os_error(errno)),
     }
 }
@@ -122,8 +126,11 @@ pub(crate) fn not_plain(path: &GuestPath) -> BackendError {
 /// The isolation report of a sandbox, from what was proven.
 pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout) -> IsolationReport {
     let row = |control| {
-        let (state, note) = if proven.has(control) {
-            (ControlState::Enforced, evidence(control).to_owned())
+        let (state, note) = if proven.has(control) && control == Control::Landlock && spec.writable_root {
+            let note = "it allows writing anywhere in the root, as a writable root was asked for";
+            (ControlState::Degraded, note.to_owned())
+        } else if proven.has(control) {
+            (ControlState::Enforced, evidence(control, spec).to_owned())
         } else {
             absence(control, spec, layout)
         };
@@ -137,7 +144,7 @@ pub(crate) fn isolation(spec: &SandboxSpec, proven: ControlSet, layout: &Layout)
 }
 
 /// What the probe looked at.
-fn evidence(control: Control) -> &'static str {
+fn evidence(control: Control, spec: &SandboxSpec) -> &'static str {
     match control {
         Control::UserNamespace
         | Control::PidNamespace
@@ -169,7 +176,10 @@ fn evidence(control: Control) -> &'static str {
         Control::CleanEnvironment => "the launcher's environment and command line are blank",
         Control::MemoryLimit | Control::PidsLimit | Control::CpuLimit => "read back from its cgroup",
         Control::SwapOff => "no swap for its cgroup",
-        Control::DiskLimit => "the size of its filesystem; files in memory count as memory",
+        Control::DiskLimit => match spec.limits.disk {
+            Disk::Memory { .. } => "the size of its filesystem; files in memory count as memory",
+            Disk::OnDisk { .. } => "the size of its filesystem, an image on disk",
+        },
         Control::InodeLimit => "the number of files that its filesystem holds",
         Control::DevicesLimit => "only the devices in /dev can be used",
         Control::NamespaceLimits => "no further user namespaces",

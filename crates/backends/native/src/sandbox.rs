@@ -11,10 +11,11 @@ use cofferdam_backend::{
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
 use cofferdam_core::{Control, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
+use cofferdam_linux::ControlSet;
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
 use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
-use cofferdam_linux::{ControlSet, sys};
+
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,7 +243,7 @@ impl Sandbox for NativeSandbox {
             return Err(gone());
         }
         let usage = self.groups.layout.usage(&self.group());
-        let files = self.connection.workspace().and_then(|fd| sys::statfs(fd.as_raw_fd()).ok());
+        let files = self.connection.files();
         Ok(Stats {
             usage: ResourceUsage {
                 cpu_percent: None,
@@ -306,6 +307,7 @@ impl Sandbox for NativeSandbox {
         if self.is_paused.load(Ordering::Relaxed) {
             let _ = self.groups.layout.thaw_for_kill(&self.group());
         }
+        self.connection.release_files();
         let answer = self.launcher.destroy(self.number)?;
         let errno = answer.await.map_err(|_| self.launcher.gone())?;
         *is_destroyed = true;

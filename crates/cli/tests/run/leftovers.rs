@@ -1,17 +1,19 @@
 //! Nothing stays: not after bad input, not after a job, not after a job that tried to.
 
-use crate::support::leftovers::{OwnProgram, orphaned_groups, remove_groups, slot_in, wait_until_free};
+use crate::support::leftovers::{
+    OwnProgram, loop_devices, orphaned_groups, remove_groups, slot_in, wait_until_free, wait_until_no_disk,
+};
 use crate::support::{Folder, command, finish, marker, run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What nobody can run; each is one line, and some get as far as a sandbox.
 fn bad_input(folder: &Folder) -> Vec<Vec<String>> {
     let file = folder.file("file.txt", "x");
     let folder = folder.0.to_str().expect("text").to_owned();
-    let lines: [&[&str]; 25] = [
+    let lines: [&[&str]; 30] = [
         &["--rootfs", "/no/such/folder", "--", "true"],
         &["--rootfs", &file, "--", "true"],
         &["--file", "/no/such/file", "--", "true"],
@@ -26,6 +28,11 @@ fn bad_input(folder: &Folder) -> Vec<Vec<String>> {
         &["--pids", "0", "--", "true"],
         &["--pids", "-5", "--", "true"],
         &["--disk", "0", "--", "true"],
+        &["--disk", "2t", "--", "true"],
+        &["--disk", "5g", "--workspace-root", &file, "--", "true"],
+        &["--disk", "5g", "--workspace-root", &format!("{file}/below"), "--", "true"],
+        &["--disk", "5g", "--workspace-root", "/proc", "--", "true"],
+        &["--disk", "5g", "--workspace-root", "/dev/shm", "--", "true"],
         &["--timeout", "0", "--", "true"],
         &["--grace", "1h", "--", "true"],
         &["--lang", "cobol", "-c", "1"],
@@ -76,6 +83,28 @@ fn a_job_leaves_nothing_however_it_ends() {
         let answer = finish(command.spawn().expect("the program starts"));
         assert_eq!(answer.code, Some(code), "{script}: {answer:?}");
         wait_until_free(slot_in(&answer.stdout));
+    }
+    program.wait_until_gone();
+}
+
+#[test]
+fn a_disk_is_gone_with_its_job_however_it_ends() {
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
+    let dirty = "dd if=/dev/zero of=big bs=1M count=100 2> /dev/null";
+    let endings: [(&[&str], &str, i32); 4] = [
+        (&[], "exit 3", 3),
+        (&[], "kill -9 $$", 137),
+        (&["--timeout", "1s", "--grace", "100ms"], "trap '' TERM; sleep 100", 124),
+        (&["--memory", "32m"], "exec python3 -c 'bytearray(99 << 20)'", 137),
+    ];
+    for (options, script, code) in endings {
+        let mut command = Command::new(program.path());
+        command.args(["run", "--disk", "2g", "--workspace-root", &root.path("")]).args(options);
+        command.args(["--", "sh", "-c", &format!("{dirty}; {script}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let answer = finish(command.spawn().expect("the program starts"));
+        assert_eq!(answer.code, Some(code), "{script}: {answer:?}");
+        wait_until_no_disk(&root.0);
     }
     program.wait_until_gone();
 }
@@ -132,6 +161,45 @@ fn killing_the_program_ends_its_sandbox() {
     child.wait().expect("it ends");
     program.wait_until_gone();
     wait_until_free(slot_in(&line));
+}
+
+/// Starts a job with a disk, and returns when it runs and the disk is in use.
+fn job_on_disk(program: &OwnProgram, root: &Folder) -> Child {
+    let mut command = Command::new(program.path());
+    command.args(["run", "--disk", "2g", "--workspace-root", &root.path("")]);
+    command.args(["--", "sh", "-c", "dd if=/dev/zero of=big bs=1M count=100; echo; exec sleep 1000"]);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(loop_devices(&root.0).len(), 1);
+    assert_eq!(fs::read_dir(&root.0).expect("a folder").count(), 0, "the image has a name");
+    child
+}
+
+#[test]
+fn killing_the_program_leaves_nothing_of_its_disk() {
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
+    let mut child = job_on_disk(&program, &root);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    program.wait_until_gone();
+    wait_until_no_disk(&root.0);
+}
+
+#[test]
+fn killing_program_and_launcher_leaves_nothing_of_its_disk() {
+    let (program, root) = (OwnProgram::new(), Folder::on_disk());
+    let mut child = job_on_disk(&program, &root);
+    let launcher = children(child.id());
+    child.kill().expect("it can be killed");
+    for pid in launcher {
+        // It may be gone already: it ends with the program.
+        let _ = kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL);
+    }
+    child.wait().expect("it ends");
+    program.wait_until_gone();
+    wait_until_no_disk(&root.0);
 }
 
 /// The processes whose parent is this one.

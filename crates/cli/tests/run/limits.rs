@@ -1,6 +1,7 @@
 //! Limits hold, and running into one is told by what the kernel counted.
 
-use crate::support::run;
+use crate::support::leftovers::wait_until_no_disk;
+use crate::support::{Folder, run};
 use serde_json::Value;
 
 fn hits(result: &Value) -> Vec<&str> {
@@ -55,6 +56,38 @@ fn too_many_files_is_no_space_as_well() {
     let result = run(&["--json", "--disk", "8m", "-c", code]).json();
     assert_eq!(result["stdout"], "ENOSPC\n", "{result}");
     assert_eq!(hits(&result), ["inodes"]);
+}
+
+#[test]
+fn files_on_disk_may_be_larger_than_memory() {
+    let root = Folder::on_disk();
+    let script = "dd if=/dev/zero of=big bs=1000000 count=500; wc -c < big; cp big .artifacts/copy; echo $?
+        rm .artifacts/copy; echo kept > .artifacts/kept; /bin/echo next process";
+    let out = root.path("out");
+    let options = ["--memory", "64m", "--disk", "512m", "--workspace-root", &root.path("disks")];
+    let result =
+        run(&[&["--json", "--artifacts-out", &out], &options[..], &["--", "sh", "-c", script]].concat())
+            .json();
+    assert_eq!(result["outcome"], serde_json::json!({ "kind": "exited", "code": 0 }), "{result}");
+    assert_eq!(result["stdout"], "500000000\n1\nnext process\n", "{result}");
+    assert!(result["stderr"].as_str().expect("text").contains("No space left on device"), "{result}");
+    assert_eq!(std::fs::read_to_string(root.path("out/kept")).expect("an artifact"), "kept\n");
+    assert_eq!(state_of(&result, "disk_limit"), "enforced");
+    wait_until_no_disk(&root.0.join("disks"));
+}
+
+fn state_of<'r>(result: &'r Value, control: &str) -> &'r str {
+    let rows = result["isolation"]["controls"].as_array().expect("a list");
+    let row = rows.iter().find(|row| row["control"] == control).expect("a row");
+    row["state"].as_str().expect("text")
+}
+
+#[test]
+fn a_size_that_fits_in_memory_needs_no_disk() {
+    let result = run(&["--json", "--disk", "1g", "--", "sh", "-c", "stat -f -c %T /workspace"]).json();
+    assert_eq!(result["stdout"], "tmpfs\n", "{result}");
+    let result = run(&["--json", "--disk", "1025m", "--", "sh", "-c", "stat -f -c %T /workspace"]).json();
+    assert_eq!(result["stdout"], "ext2/ext3\n", "{result}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! What sandboxes leave on the host: processes, cgroups and locks. Other sandboxes of this machine come and go
+//! What sandboxes leave on the host: processes, cgroups, locks and disks. Other sandboxes of this machine come and go
 //! meanwhile, so only what nobody holds any more counts as left.
 
 use super::{Folder, program, wait_until};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SLOTS: &str = "/run/cofferdam/slots";
 
@@ -21,7 +22,11 @@ pub(crate) struct OwnProgram {
 impl OwnProgram {
     pub(crate) fn new() -> Self {
         let folder = Folder::new();
-        fs::copy(program(), folder.0.join("cofferdam")).expect("the program can be copied");
+        // By a process of its own: what this one writes, a child of another test may hold open at that moment, and
+        // nothing that is open for writing can be executed.
+        let mut copy = Command::new("cp");
+        let copied = copy.arg(program()).arg(folder.0.join("cofferdam")).status();
+        assert!(copied.expect("cp starts").success());
         Self { folder }
     }
 
@@ -82,6 +87,20 @@ pub(crate) fn wait_until_free(slot: u32) {
     wait_until(&format!("slot {slot} is free and has no group"), || {
         !is_held(slot) && !groups().iter().any(|path| path.ends_with(&name))
     });
+}
+
+/// The loop devices whose images lie, or lay, in a folder.
+pub(crate) fn loop_devices(folder: &Path) -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").expect("devices can be listed").flatten();
+    let backing = |path: &Path| fs::read_to_string(path.join("loop/backing_file")).unwrap_or_default();
+    let is_in = |path: &PathBuf| Path::new(&backing(path)).starts_with(folder);
+    devices.map(|entry| entry.path()).filter(is_in).collect()
+}
+
+/// Waits until nothing of a disk is left: no device, and no file in its folder.
+pub(crate) fn wait_until_no_disk(folder: &Path) {
+    wait_until("no loop device is left", || loop_devices(folder).is_empty());
+    assert_eq!(fs::read_dir(folder).expect("a folder").count(), 0, "{}", folder.display());
 }
 
 /// Removes the groups of a range, as soon as nothing is in them.

@@ -108,6 +108,13 @@ impl Folder {
         Self(path)
     }
 
+    /// One on a disk, which the folder for temporary files often is not.
+    pub(crate) fn on_disk() -> Self {
+        let path = Path::new("/var/tmp").join(format!("cofferdam-run-{}", unique()));
+        fs::create_dir(&path).expect("a folder can be made");
+        Self(path)
+    }
+
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("its name is text").to_owned()
     }

@@ -127,11 +127,9 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
         plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, 1))?;
     }
     let landlock = if plan.landlock_abi > 0 && !plan.leaves_out(Control::Landlock) {
-        let writable: &[_] = if plan.writable_root {
-            &[c"/usr", c"/etc", c"/opt", c"/workspace", c"/tmp", c"/dev/shm"]
-        } else {
-            &[c"/workspace", c"/tmp", c"/dev/shm"]
-        };
+        // What is allowed for a folder is allowed below it. /proc and /dev are read-only mounts either way.
+        let writable: &[_] =
+            if plan.writable_root { &[c"/"] } else { &[c"/workspace", c"/tmp", c"/dev/shm"] };
         Some(plan.at(Stage::Landlock, landlock::ruleset(plan.landlock_abi, writable))?.into_raw_fd())
     } else {
         None
@@ -153,5 +151,5 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
     let workspace = sys::open(sys::CWD, c"/workspace", libc::O_PATH | libc::O_DIRECTORY, 0);
     let workspace = plan.at(Stage::Workspace, workspace)?.into_raw_fd();
     let bounding_empty = caps::bounding_empty(plan.last_capability);
-    Ok(Kit { landlock, bounding_empty, signals, workspace })
+    Ok(Kit { landlock, canary: None, bounding_empty, signals, workspace })
 }

@@ -43,6 +43,16 @@ pub(crate) struct Overlay {
     pub(crate) options: CString,
     /// A host folder to bind instead, where a test leaves the overlay out.
     pub(crate) plain: CString,
+    /// The folders for what is written to it, if it can be.
+    pub(crate) upper: Option<Upper>,
+}
+
+/// The folders of an overlay's own in the sandbox's files.
+#[derive(Debug)]
+pub(crate) struct Upper {
+    pub(crate) folder: CString,
+    pub(crate) upper: CString,
+    pub(crate) work: CString,
 }
 
 /// Everything that init needs, made before the clone.
@@ -53,8 +63,10 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) sync: RawFd,
     /// Whether the network namespace was made ahead, with its loopback up.
     pub(crate) has_network: bool,
-    /// Descriptors that stay open, sorted.
-    pub(crate) keep: [RawFd; 5],
+    /// A filesystem on disk for the files, not attached yet; else they are in memory.
+    pub(crate) disk: Option<RawFd>,
+    /// Descriptors that stay open, sorted; one may be there twice.
+    pub(crate) keep: [RawFd; 6],
     pub(crate) hostname: CString,
     /// The folder of the image in the launcher's own mount namespace.
     pub(crate) image_folder: CString,
@@ -124,6 +136,8 @@ pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) landlock: Option<RawFd>,
+    /// A folder outside of the root, with a file that only Landlock keeps from being written.
+    pub(crate) canary: Option<RawFd>,
     pub(crate) bounding_empty: bool,
     pub(crate) signals: RawFd,
     /// For the host, which asks its filesystem what is left of it.
@@ -136,8 +150,8 @@ fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
     mounts::before_ids(plan)?;
     lockdown::become_root(plan)?;
     lockdown::through_host_proc(plan, &mut seen)?;
-    mounts::with_ids(plan)?;
-    let kit = lockdown::late(plan)?;
+    let canary = mounts::with_ids(plan)?;
+    let kit = Kit { canary, ..lockdown::late(plan)? };
     probe::init(plan, &mut seen);
     let missing = plan.required.minus(seen).minus(payload::CONTROLS).minus(serve::CONTROLS);
     if missing.is_empty() {

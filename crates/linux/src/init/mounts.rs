@@ -9,6 +9,7 @@ use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use cofferdam_core::Control;
 use std::ffi::CStr;
+use std::os::fd::{IntoRawFd, RawFd};
 
 const BIND: u64 = libc::MS_BIND;
 
@@ -52,16 +53,31 @@ pub(super) fn before_ids(plan: &InitPlan<'_>) -> StageResult {
     Ok(())
 }
 
-/// The rest, up to the change of the root.
-pub(super) fn with_ids(plan: &InitPlan<'_>) -> StageResult {
+/// The rest, up to the change of the root. Where that can be written, Landlock's canary must lie outside of it.
+pub(super) fn with_ids(plan: &InitPlan<'_>) -> StageResult<Option<RawFd>> {
     files(plan)?;
+    let mut canary = None;
     if plan.writable_root {
+        uppers(plan)?;
         root(plan)?;
         dev(plan)?;
         proc(plan)?;
+        let folder = sys::open(sys::CWD, c"/files/run", libc::O_PATH | libc::O_DIRECTORY, 0);
+        canary = Some(plan.at(Stage::FilesLayout, folder)?.into_raw_fd());
     }
     place(plan)?;
-    pivot(plan)
+    pivot(plan).map(|()| canary)
+}
+
+/// The folders that hold what is written to the root. The upper one is the root to look at, so it is the user's.
+fn uppers(plan: &InitPlan<'_>) -> StageResult {
+    for upper in plan.overlays.iter().filter_map(|overlay| overlay.upper.as_ref()) {
+        for folder in [&upper.folder, &upper.upper, &upper.work] {
+            plan.at(Stage::FilesLayout, sys::mkdir(sys::CWD, folder, 0o755))?;
+        }
+        plan.at(Stage::FilesLayout, sys::chown(&upper.upper, plan.payload_id, plan.payload_id))?;
+    }
+    Ok(())
 }
 
 fn flags(plan: &InitPlan<'_>) -> u64 {
@@ -72,11 +88,16 @@ fn bind(source: &CStr, target: &CStr) -> sys::Result<()> {
     sys::mount(Some(source), target, None, BIND, None)
 }
 
-/// One tmpfs for everything that can be written, so that one limit covers it.
+/// One filesystem for everything that can be written, so that one limit covers it.
 fn files(plan: &InitPlan<'_>) -> StageResult {
-    let options = Some(&*plan.files_options);
-    let tmpfs = sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags(plan), options);
-    plan.at(Stage::Files, tmpfs)?;
+    let mounted = match plan.disk {
+        Some(disk) => sys::attach_mount(disk, c"/files").inspect(|()| sys::close(disk)),
+        None => {
+            let options = Some(&*plan.files_options);
+            sys::mount(Some(c"files"), c"/files", Some(c"tmpfs"), flags(plan), options)
+        }
+    };
+    plan.at(Stage::Files, mounted)?;
     let own = plan.payload_id;
     let folders: [(&CStr, u32, u32); 6] = [
         (c"/files/workspace", 0o755, own),

@@ -148,7 +148,10 @@ pub(super) fn payload(plan: &InitPlan<'_>, kit: &Kit, seen: &mut ControlSet) {
         sys::getrlimit(libc::RLIMIT_CORE as i32).is_ok_and(|(_, hard)| hard <= 1),
     );
     if kit.landlock.is_some() {
-        let canary = sys::open(sys::CWD, c"/run/.landlock", libc::O_WRONLY, 0);
+        let canary = match kit.canary {
+            Some(folder) => sys::open(folder, c".landlock", libc::O_WRONLY, 0),
+            None => sys::open(sys::CWD, c"/run/.landlock", libc::O_WRONLY, 0),
+        };
         seen.set(Control::Landlock, canary.err() == Some(Errno(libc::EACCES)));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::messages::CreateRequest;
 use super::rootless::Ids;
-use super::{Launcher, Live, network};
-use crate::init::{self, InitPlan, Overlay};
+use super::{Launcher, Live, layers, network};
+use crate::init::{self, InitPlan, Overlay, Upper};
 use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
@@ -19,9 +19,31 @@ fn c_string(text: impl Into<Vec<u8>>) -> Result<CString, Failed> {
     CString::new(text).map_err(|_| (Stage::Clone, Errno(libc::EINVAL)))
 }
 
+/// A disk that is not attached yet, and the folder at its top.
+struct Disk {
+    mount: OwnedFd,
+    top: OwnedFd,
+}
+
+/// The descriptors that init needs.
+struct PlannedFds {
+    control: RawFd,
+    sync: RawFd,
+    disk: Option<RawFd>,
+}
+
+impl PlannedFds {
+    /// All that stay open, sorted.
+    fn keep(&self) -> [RawFd; 6] {
+        let mut keep = [0, 1, 2, self.control, self.sync, self.disk.unwrap_or(self.sync)];
+        keep.sort_unstable();
+        keep
+    }
+}
+
 /// The ids of a sandbox inside.
 const INIT_ID: u32 = 0;
-const PAYLOAD_ID: u32 = 1000;
+pub(super) const PAYLOAD_ID: u32 = 1000;
 
 impl Launcher {
     pub(super) fn create(&mut self, request: &CreateRequest, fds: &mut socket::Fds) -> Result<(), Failed> {
@@ -35,15 +57,17 @@ impl Launcher {
         }
         let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
         let (control, lock) = (next(0)?, next(1)?);
+        let disk = if request.on_disk { Some(self.open_disk(&request, next(2)?)?) } else { None };
         let network = self.spare_network.take();
         let mut proven = ControlSet::EMPTY;
         proven.set(Control::CleanEnvironment, self.clean_environment);
-        let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control)?;
+        let (pid, pidfd, alive) = self.clone_init(&request, network, proven, &control, disk.as_ref())?;
         let live = Live {
             pid,
             pidfd,
             slot: request.slot,
             _lock: lock,
+            disk: disk.map(|disk| disk.top),
             _alive: alive,
             is_dead: false,
             is_unwanted: false,
@@ -58,22 +82,25 @@ impl Launcher {
         spare: Option<OwnedFd>,
         proven: ControlSet,
         control: &OwnedFd,
+        disk: Option<&Disk>,
     ) -> Result<(i32, OwnedFd, OwnedFd), Failed> {
         let (sync, go) = sys::pipe().map_err(|e| (Stage::Sync, e))?;
         let wants_network = !request.leave_out.has(Control::NetNamespace);
         let network = spare.filter(|_| wants_network);
-        let plan = self.plan(request, control.as_raw_fd(), sync.as_raw_fd(), network.is_some(), proven)?;
+        let fds = PlannedFds {
+            control: control.as_raw_fd(),
+            sync: sync.as_raw_fd(),
+            disk: disk.map(|disk| disk.mount.as_raw_fd()),
+        };
+        let plan = self.plan(request, fds, network.is_some(), proven)?;
+        // Attached until the end of this function, by when the sandbox has its own.
+        let _layers = if request.writable_root { Some(self.stage_layers(request)?) } else { None };
         let mut flags = namespaces(request.leave_out);
         if let Some(network) = &network {
             network::enter(network).map_err(|e| (Stage::Clone, e))?;
             flags &= !(libc::CLONE_NEWNET as u64);
         }
-        let shares_ids = request.leave_out.has(Control::OwnHostUids);
-        let owner = match self.ids {
-            Ids::Host if !shares_ids => slots::first_id(request.slot),
-            Ids::Pairs if !shares_ids => pair(request.slot).0,
-            _ => 0,
-        };
+        let owner = self.owner(request);
         // The owner of the user namespace is whom the kernel charges for what is made in it.
         sys::seteuid(owner).map_err(|e| (Stage::Clone, e))?;
         if self.ids != Ids::Host {
@@ -101,22 +128,52 @@ impl Launcher {
         Ok((pid, pidfd, go))
     }
 
+    /// The id, outside, of a sandbox's root.
+    fn owner(&self, request: &CreateRequest) -> u32 {
+        let shares_ids = request.leave_out.has(Control::OwnHostUids);
+        match self.ids {
+            Ids::Host if !shares_ids => slots::first_id(request.slot),
+            Ids::Pairs if !shares_ids => pair(request.slot).0,
+            _ => 0,
+        }
+    }
+
+    /// Takes a disk that the host made, and gives it to the sandbox's root.
+    fn open_disk(&self, request: &CreateRequest, mount: OwnedFd) -> Result<Disk, Failed> {
+        let owner = self.owner(request);
+        let top = sys::open(mount.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        let given = top.and_then(|top| sys::fchown(top.as_raw_fd(), owner, owner).map(|()| top));
+        given.map(|top| Disk { mount, top }).map_err(|errno| (Stage::Files, errno))
+    }
+
+    fn stage_layers(&self, request: &CreateRequest) -> Result<layers::Staged, Failed> {
+        if request.fail_at == Some(Stage::Layers) {
+            return Err((Stage::Layers, Errno(libc::EIO)));
+        }
+        let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
+        layers::stage(request.image, names, self.owner(request)).map_err(|errno| (Stage::Layers, errno))
+    }
+
     fn plan(
         &self,
         request: &CreateRequest,
-        control: RawFd,
-        sync: RawFd,
+        fds: PlannedFds,
         has_network: bool,
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
+        let image_folder = match request.writable_root {
+            true => layers::folder(request.image),
+            false => format!("/i{}", request.image),
+        };
         Ok(InitPlan {
-            control,
-            sync,
+            control: fds.control,
+            sync: fds.sync,
+            disk: fds.disk,
             has_network,
-            keep: keep(&[0, 1, 2, control, sync]),
+            keep: fds.keep(),
             hostname: c_string(request.hostname.as_str())?,
-            image_folder: c_string(format!("/i{}", request.image))?,
+            image_folder: c_string(image_folder)?,
             overlays: overlays(names, request.writable_root)?,
             files_options: c_string(files_options(request))?,
             files_bytes: request.files_bytes,
@@ -185,35 +242,35 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
     Ok(())
 }
 
-/// The descriptors that init keeps, sorted.
-fn keep(fds: &[RawFd; 5]) -> [RawFd; 5] {
-    let mut keep = *fds;
-    keep.sort_unstable();
-    keep
-}
-
 fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
     let mut overlays = Vec::with_capacity(names.len());
-    let upper = |part: &str| {
+    let mut add = |name: &str, target: String, lower: &str, plain: &str| {
+        let upper = if is_writable { Some(upper(name)?) } else { None };
+        let mut options = format!("lowerdir={lower}");
         if is_writable {
-            format!(",upperdir=/files/root/{part}/upper,workdir=/files/root/{part}/work,userxattr")
-        } else {
-            String::new()
+            let folder = format!("/files/root/{name}");
+            // Without a privilege on the host, an overlay keeps its notes in attributes of the user's.
+            let _ = write!(options, ",upperdir={folder}/upper,workdir={folder}/work,userxattr");
         }
+        let (target, options, plain) = (c_string(target)?, c_string(options)?, c_string(plain)?);
+        overlays.push(Overlay { target, options, plain, upper });
+        Ok(())
     };
-    overlays.push(Overlay {
-        target: c_string("/new")?,
-        options: c_string(format!("lowerdir=base:image{}", upper("base")))?,
-        plain: c_string("image")?,
-    });
+    add("base", "/new".to_owned(), "base:image", "image")?;
     for name in names.iter().filter(|name| *name != "base" && *name != "image") {
-        overlays.push(Overlay {
-            target: c_string(format!("/new/{name}"))?,
-            options: c_string(format!("lowerdir={name}:empty{}", upper(name)))?,
-            plain: c_string(name.as_str())?,
-        });
+        add(name, format!("/new/{name}"), &format!("{name}:empty"), name)?;
     }
     Ok(overlays)
+}
+
+/// Where what is written to a part of the root ends up.
+fn upper(name: &str) -> Result<Upper, Failed> {
+    let folder = format!("/files/root/{name}");
+    Ok(Upper {
+        upper: c_string(format!("{folder}/upper"))?,
+        work: c_string(format!("{folder}/work"))?,
+        folder: c_string(folder)?,
+    })
 }
 
 fn files_options(request: &CreateRequest) -> String {

@@ -15,6 +15,8 @@ pub struct CreateRequest {
     pub image: u32,
     pub files_bytes: u64,
     pub files_inodes: u64,
+    /// Whether its files are on disk; a detached mount of that comes along.
+    pub on_disk: bool,
     pub writable_root: bool,
     pub terminal: bool,
     pub required: ControlSet,
@@ -37,7 +39,7 @@ pub enum LauncherRequest {
     Groups {
         has_init: bool,
     },
-    /// Comes with init's end of the control socket and the slot's lock.
+    /// Comes with init's end of the control socket, the slot's lock, and if `on_disk` the disk.
     Create(CreateRequest),
     Destroy {
         sandbox: u32,
@@ -134,6 +136,7 @@ impl CreateRequest {
             image,
             files_bytes,
             files_inodes,
+            on_disk,
             writable_root,
             terminal,
             required,
@@ -142,7 +145,7 @@ impl CreateRequest {
             hostname,
         } = self;
         e.u32(CREATE).u32(*sandbox).u32(*slot).u32(*image);
-        e.u64(*files_bytes).u64(*files_inodes);
+        e.u64(*files_bytes).u64(*files_inodes).u32((*on_disk).into());
         e.u32((*writable_root).into()).u32((*terminal).into()).u64(required.0).u64(leave_out.0);
         e.u32(fail_at.map_or(NO_STAGE, |stage| stage as u32)).text(hostname.as_bytes());
     }
@@ -154,6 +157,7 @@ impl CreateRequest {
             image: d.u32()?,
             files_bytes: d.u64()?,
             files_inodes: d.u64()?,
+            on_disk: d.u32()? != 0,
             writable_root: d.u32()? != 0,
             terminal: d.u32()? != 0,
             required: ControlSet(d.u64()?),
@@ -206,6 +210,7 @@ mod tests {
             image: 2,
             files_bytes: 6,
             files_inodes: 7,
+            on_disk: true,
             writable_root: false,
             terminal: true,
             required: ControlSet(8),

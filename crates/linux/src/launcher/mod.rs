@@ -5,6 +5,7 @@
 //! may clone. When its socket closes, it ends every sandbox, removes what they leave, and exits.
 
 mod create;
+mod layers;
 mod messages;
 mod network;
 mod rootless;
@@ -19,7 +20,7 @@ use crate::init::NamespaceIds;
 use crate::slots;
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
-use crate::{ControlSet, caps, clone, landlock, socket};
+use crate::{ControlSet, caps, clone, disk, landlock, socket};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -71,6 +72,8 @@ struct Live {
     /// The number of its range of ids, and the lock on that.
     slot: u32,
     _lock: OwnedFd,
+    /// The folder at the top of its disk, where it has one.
+    disk: Option<OwnedFd>,
     /// Its init watches the other end, and goes when this process does.
     _alive: OwnedFd,
     is_dead: bool,
@@ -250,6 +253,10 @@ impl Launcher {
     fn bury(&mut self, sandbox: u32) {
         let Some(live) = self.live.remove(&sandbox) else { return };
         let removed = self.remove_group(&slots::slot_name(live.slot));
+        if let Some(disk) = live.disk {
+            // Where that fails, the unmount takes longer, and nothing else is different.
+            let _ = disk::give_up(disk.as_raw_fd());
+        }
         let errno = removed.err().map_or(0, |errno| errno.0);
         reply(self.socket, LauncherEvent::Destroyed { sandbox, errno }, &[]);
     }

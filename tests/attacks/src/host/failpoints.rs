@@ -8,9 +8,10 @@ use cofferdam_linux::Stage;
 use std::time::Duration;
 
 /// Steps that this machine's sandboxes do not go through, or not in a way that can be made to fail.
-const NOT_TAKEN: [(Stage, &str); 7] = [
+const NOT_TAKEN: [(Stage, &str); 8] = [
     (Stage::Terminals, "only with a terminal"),
     (Stage::PayloadTerminal, "only with a terminal"),
+    (Stage::Layers, "only with a writable root"),
     (Stage::Loopback, "only where the network is not made ahead"),
     (Stage::Propagation, "once, when the launcher starts"),
     (Stage::Cgroup, "the host's own step, without a failpoint"),

@@ -1,8 +1,9 @@
-//! Room for sandboxes, and what workspaces on disk are made of.
+//! Room for sandboxes, and what workspaces on disk and writable roots are made of.
 
 use super::identity::Identity;
 use super::programs::{find_anywhere, install};
 use super::{check, degraded, missing, ok};
+use crate::image::host_can_change_owners;
 use cofferdam_core::{ByteSize, Check, CheckState};
 use cofferdam_linux::launcher::default_runtime_folder;
 use cofferdam_linux::sys;
@@ -30,10 +31,11 @@ pub(super) fn checks(identity: &Identity) -> Vec<Check> {
         space("workspaces", &workspaces, WORKSPACES_MIN),
     ];
     if identity.is_root() {
-        checks.extend([loop_devices(), ext4()]);
+        checks.extend([loop_devices(), ext4(), writable_root()]);
     } else {
         let found = "only for root; --disk is limited to what fits in memory";
         checks.push(check(GROUP, "workspaces on disk", CheckState::Degraded, found));
+        checks.push(check(GROUP, "writable root", CheckState::Degraded, "only for root"));
     }
     checks
 }
@@ -85,6 +87,15 @@ fn ext4() -> Check {
         Some(path) => ok(GROUP, "mkfs.ext4", path.display().to_string()),
         None => degraded(GROUP, "mkfs.ext4", "not found: no workspaces on disk", install("e2fsprogs")),
     }
+}
+
+fn writable_root() -> Check {
+    if host_can_change_owners(&default_runtime_folder()) {
+        return ok(GROUP, "writable root", "id-mapped mounts");
+    }
+    let found = "no id-mapped mounts of /usr: no --writable-root";
+    let fix = "use Linux 6.3 or newer, with /usr on ext4, xfs or btrfs; or a --rootfs on one";
+    degraded(GROUP, "writable root", found, fix)
 }
 
 #[cfg(test)]

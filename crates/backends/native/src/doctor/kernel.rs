@@ -36,6 +36,11 @@ pub(super) fn release() -> (String, Version) {
     (text.trim().to_owned(), running)
 }
 
+/// The running kernel's version.
+pub(crate) fn version() -> Version {
+    release().1
+}
+
 /// `6.1.0-18-amd64` as (6, 1).
 fn parse_release(text: &str) -> Option<Version> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());

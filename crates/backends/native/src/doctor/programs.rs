@@ -15,7 +15,7 @@ pub(super) fn find(folders: &[&str], name: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| is_program(path))
 }
 
-pub(super) fn find_anywhere(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_anywhere(name: &str) -> Option<PathBuf> {
     find(&ANYWHERE, name)
 }
 
