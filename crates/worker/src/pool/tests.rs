@@ -153,7 +153,7 @@ async fn what_an_interpreter_cannot_be_given_afterwards_starts_one() {
     let seeded = JobSpec { env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned())], ..job("code") };
     let elsewhere =
         JobSpec { workdir: cofferdam_core::GuestPath::parse("w", "/tmp").unwrap(), ..job("code") };
-    let small = Limits { memory_bytes: 24 << 20, disk: Limits::memory_disk(24 << 20), ..Limits::default() };
+    let small = Limits { memory_bytes: 12 << 20, disk: Limits::memory_disk(12 << 20), ..Limits::default() };
     for job in [seeded, elsewhere, JobSpec { limits: small, ..job("code") }] {
         assert_eq!(run(&pool, job).await.stdout.text(), "cold code");
     }

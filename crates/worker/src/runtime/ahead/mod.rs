@@ -27,13 +27,13 @@ pub struct Ahead {
 const LIBC: [&str; 7] = ["LD_", "LC_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "LANGUAGE"];
 
 pub(super) static PYTHON: Ahead =
-    Ahead { flag: "-c", boot: include_str!("python.py"), looked_at: &["PYTHON"], idle_bytes: 16 << 20 };
+    Ahead { flag: "-c", boot: include_str!("python.py"), looked_at: &["PYTHON"], idle_bytes: 8 << 20 };
 
 pub(super) static NODE: Ahead = Ahead {
     flag: "-e",
     boot: include_str!("node.js"),
     looked_at: &["NODE_", "UV_", "OPENSSL_", "SSL_", "ICU_", "NO_COLOR", "FORCE_COLOR"],
-    idle_bytes: 64 << 20,
+    idle_bytes: 24 << 20,
 };
 
 /// What an interpreter writes when it waits.
