@@ -23,6 +23,16 @@ Examples:
   echo hello | cofferdam run -i -- tr a-z A-Z
   cofferdam run -t -- bash";
 
+const SERVE_EXAMPLES: &str = "\
+Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder. The first
+start writes an admin key to DIR/admin.key. SIGTERM lets what runs end, for up to 30 seconds.
+
+Examples:
+  cofferdam serve --data ./data
+  cofferdam serve --data /var/lib/cofferdam --listen 127.0.0.1:8080
+  curl -H \"X-API-Key: $(cat data/admin.key)\" -d '{\"language\":\"python\",\"code\":\"print(1)\"}' \\
+       'http://127.0.0.1:8080/v1/jobs?wait_ms=30000'";
+
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
 
@@ -53,6 +63,9 @@ pub(crate) enum Command {
     /// Run code, a file or a command in a fresh sandbox
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(Box<RunArgs>),
+    /// Run the service: an API for jobs, durable, on this machine
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -156,6 +169,29 @@ pub(crate) struct RunArgs {
     /// Your own id for what the job serves
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) task_id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Folder for the database and the first key; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Address to listen on; without TLS only on loopback
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: String,
+
+    /// A postgres:// address, in the place of SQLite in the data folder
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+
+    /// Jobs that may run at once [default: four for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<usize>,
+
+    /// Memory that running jobs may have together [default: three quarters of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
 }
 
 #[derive(Debug, Args)]

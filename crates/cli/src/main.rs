@@ -27,19 +27,24 @@ fn main() -> ExitCode {
     if word == Some(LAUNCHER) {
         launcher::run_on_stdin(&LauncherOptions { makes_spares: true, leave_out: Default::default() });
     }
-    // Only `run` makes sandboxes, and it is worth the time of a fork to know that before parsing.
-    let launcher = word.filter(|word| *word == c"run").map(|_| fork_launcher());
+    // Only these make sandboxes, and it is worth the time of a fork to know that before parsing.
+    let launcher = match word {
+        Some(word) if word == c"run" => Some(fork_launcher(false)),
+        Some(word) if word == c"serve" => Some(fork_launcher(true)),
+        _ => None,
+    };
     let backend = move || connect(launcher);
     commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
 }
 
-fn fork_launcher() -> std::io::Result<LauncherHandle> {
-    let options = LauncherOptions { makes_spares: false, leave_out: Default::default() };
+/// `makes_spares` is for a host that makes many sandboxes.
+fn fork_launcher(makes_spares: bool) -> std::io::Result<LauncherHandle> {
+    let options = LauncherOptions { makes_spares, leave_out: Default::default() };
     Ok(LauncherHandle::new(launcher::fork(&options)?))
 }
 
 fn connect(launcher: Option<std::io::Result<LauncherHandle>>) -> Result<Arc<dyn Backend>, BackendError> {
     let failed = |e| BackendError::failed("starting the launcher", e);
-    let launcher = launcher.unwrap_or_else(fork_launcher).map_err(failed)?;
+    let launcher = launcher.unwrap_or_else(|| fork_launcher(false)).map_err(failed)?;
     Ok(Arc::new(NativeBackend::new(launcher, default_runtime_folder()).map_err(failed)?))
 }

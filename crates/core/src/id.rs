@@ -26,6 +26,18 @@ macro_rules! id_type {
                 Self(encode_id($prefix, random))
             }
 
+            /// Takes an id that somebody else has written.
+            pub fn parse(field: &str, text: &str) -> Result<Self, InvalidValue> {
+                let letters = text.strip_prefix($prefix).and_then(|rest| rest.strip_prefix('-'));
+                let is_id = letters
+                    .is_some_and(|letters| letters.len() == 16 && letters.bytes().all(|b| ALPHABET.contains(&b)));
+                if is_id {
+                    return Ok(Self(text.to_owned()));
+                }
+                let fix = concat!("it must be ", $prefix, "- and 16 of the characters a to z and 2 to 7");
+                Err(InvalidValue::new(field, text, fix))
+            }
+
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -48,6 +60,17 @@ id_type!(
     /// An enclosure on one worker.
     SandboxId,
     "sbx"
+);
+
+id_type!(
+    /// An API key, by which it is named; the secret is another thing.
+    KeyId,
+    "key"
+);
+id_type!(
+    /// Who owns.
+    TenantId,
+    "ten"
 );
 
 /// The caller's own id for what a job serves. It is shown in logs and environments, so it is plain text.
@@ -91,6 +114,17 @@ mod tests {
         assert!(id.as_str().starts_with("job-"));
         assert!(id.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
         assert_ne!(id, JobId::from_random([0; 10]));
+    }
+
+    #[test]
+    fn ids_come_back_and_nothing_else_does() {
+        let id = JobId::from_random([9; 10]);
+        assert_eq!(JobId::parse("id", id.as_str()), Ok(id));
+        for text in
+            ["", "job", "job-", "job-aaaaaaaaaaaaaaa1", "sbx-aaaaaaaaaaaaaaaa", "job-aaaaaaaaaaaaaaaaa"]
+        {
+            assert!(JobId::parse("id", text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod run;
+mod serve;
 mod usage;
 
 use crate::args::{Cli, Command};
@@ -29,6 +30,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     };
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
+        Command::Serve(args) => serve::serve(&args, parts.backend),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

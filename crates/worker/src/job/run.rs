@@ -12,13 +12,18 @@ use crate::ids::draw_sandbox_id;
 use crate::output::LiveOutput;
 use crate::runtime::{ahead, present_in};
 use cofferdam_backend::{Backend, BackendError, ExitStatus, Process, Sandbox, Stats};
-use cofferdam_core::{IsolationReport, JobResult};
+use cofferdam_core::{InvalidValue, IsolationReport, JobResult};
 use std::io::Cursor;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 const SIGKILL: i32 = 9;
+
+/// Whether a job could be prepared: what can be refused without making a sandbox is refused here.
+pub fn check(spec: JobSpec) -> Result<(), InvalidValue> {
+    prepare(spec).map(drop)
+}
 
 /// Runs a job in a sandbox of its own. When it returns, that sandbox is gone or going; so it is when it is dropped.
 pub async fn run(

@@ -1,0 +1,90 @@
+//! Errors on the wire: a closed set of codes, each with one status.
+
+use serde::Serialize;
+
+/// What went wrong. The set is closed; each has a page in the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The body is not JSON.
+    Malformed,
+    /// A field has a value that it cannot have.
+    Invalid,
+    /// A field whose capability is not built.
+    Unsupported,
+    /// No key, or one that is not valid.
+    Unauthenticated,
+    /// The key is valid and may not do this.
+    Denied,
+    /// There is no such thing, or not for this caller.
+    NotFound,
+    /// The method does not exist for this path.
+    MethodNotAllowed,
+    /// The idempotency key was used for another request.
+    IdempotencyConflict,
+    /// The thing is in a state that does not allow this.
+    WrongState,
+    TooLarge,
+    /// Too many requests, or too much work at once.
+    RateLimited,
+    /// New work cannot be kept or run just now.
+    Unavailable,
+    /// A defect of the server's.
+    Internal,
+}
+
+impl ErrorCode {
+    pub const ALL: [Self; 13] = [
+        Self::Malformed,
+        Self::Invalid,
+        Self::Unsupported,
+        Self::Unauthenticated,
+        Self::Denied,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::IdempotencyConflict,
+        Self::WrongState,
+        Self::TooLarge,
+        Self::RateLimited,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Invalid | Self::Unsupported => 422,
+            Self::Unauthenticated => 401,
+            Self::Denied => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::IdempotencyConflict | Self::WrongState => 409,
+            Self::TooLarge => 413,
+            Self::RateLimited => 429,
+            Self::Unavailable => 503,
+            Self::Internal => 500,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Unavailable)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorDetail {
+    pub code: ErrorCode,
+    pub message: String,
+    /// What the message is about, such as the path of a field and its value.
+    pub details: serde_json::Value,
+    /// What to do about it.
+    pub remediation: String,
+    pub retryable: bool,
+    pub request_id: String,
+}

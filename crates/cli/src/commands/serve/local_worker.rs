@@ -1,0 +1,127 @@
+//! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
+
+use super::request;
+use async_trait::async_trait;
+use cofferdam_api::JobRequest;
+use cofferdam_backend::Backend;
+use cofferdam_control::{Capacity, OutputSink, RunEnd, Stream, Worker};
+use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_worker::runtime::by_name;
+use cofferdam_worker::{
+    JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, check, draw_job_id,
+    draw_sandbox_id, sandbox_spec,
+};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Interpreters kept ready from the start; demand brings more.
+const READY: [(&str, usize); 2] = [("python", 4), ("node", 1)];
+
+/// SIGTERM, as at a deadline: what is cancelled may clean up.
+const SIGTERM: i32 = 15;
+
+#[derive(Debug)]
+pub(super) struct LocalWorker {
+    pool: Arc<Pool>,
+    capacity: Capacity,
+}
+
+impl LocalWorker {
+    pub(super) fn start(backend: Arc<dyn Backend>, capacity: Capacity) -> Self {
+        let pool = Arc::new(Pool::new(backend, PoolSettings::default()));
+        if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
+            let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
+            for (language, count) in READY {
+                pool.keep_ready(&spec, by_name("language", language).ok(), count);
+            }
+        }
+        let tended = Arc::clone(&pool);
+        tokio::spawn(async move { tended.tend().await });
+        Self { pool, capacity }
+    }
+}
+
+/// Passes output on from the one trait to the other.
+struct Sink<'s>(&'s mut dyn OutputSink);
+
+#[async_trait]
+impl LiveOutput for Sink<'_> {
+    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let stream = match stream {
+            OutputStream::Stdout => Stream::Stdout,
+            OutputStream::Stderr => Stream::Stderr,
+        };
+        self.0.push(stream, bytes);
+    }
+
+    async fn ready(&mut self) {
+        self.0.ready().await;
+    }
+}
+
+#[async_trait]
+impl Worker for LocalWorker {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
+        let id = JobId::from_random([0; 10]);
+        let task = TaskId::from(&id);
+        let (job, _) = request::job(id, task, wanted.clone())?;
+        let limits = job.limits.clone();
+        check(job)?;
+        Ok(limits)
+    }
+
+    async fn run(
+        &self,
+        id: JobId,
+        task_id: TaskId,
+        wanted: JobRequest,
+        output: &mut dyn OutputSink,
+        mut cancelled: watch::Receiver<Option<String>>,
+    ) -> RunEnd {
+        let (job, warnings) = match request::job(id, task_id, wanted) {
+            Ok(made) => made,
+            Err(error) => return RunEnd::Errored { code: "invalid", message: error.to_string() },
+        };
+        let (canceller, cancellation) = cancellation();
+        let mut sink = Sink(output);
+        let run = self.pool.run(job, &mut sink, cancellation);
+        let listen = async {
+            if let Ok(by) = cancelled.wait_for(Option::is_some).await.map(|by| by.clone()) {
+                canceller.cancel(by.unwrap_or_default(), SIGTERM);
+            }
+            std::future::pending::<()>().await;
+        };
+        let result = tokio::select! {
+            result = run => result,
+            () = listen => unreachable!("it waits for ever"),
+        };
+        match result {
+            Ok(mut result) => {
+                result.warnings.extend(warnings);
+                RunEnd::Result(Box::new(result))
+            }
+            Err(error) => errored(&error),
+        }
+    }
+}
+
+fn errored(error: &JobError) -> RunEnd {
+    let code = match error {
+        JobError::Invalid(_) => "invalid",
+        JobError::MissingRuntime { .. } => "runtime_missing",
+        JobError::Start(_) | JobError::Workdir(_) => "not_startable",
+        JobError::FileIn { .. } => "files_refused",
+        JobError::Create(_) | JobError::Id(_) => "sandbox_failed",
+    };
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    RunEnd::Errored { code, message }
+}

@@ -1,0 +1,169 @@
+//! From a request on the wire to a job: everything that is wrong with it is said here, with the wire's own names.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cofferdam_api::{Command, InlineFile, JobRequest};
+use cofferdam_core::{Cpus, GuestPath, InvalidValue, JobId, Limits, NetworkPolicy, TaskId};
+use cofferdam_worker::runtime::by_name;
+use cofferdam_worker::{FileIn, JobSpec, Stdin, Work};
+use std::io::Cursor;
+use std::time::Duration;
+
+/// What the request says of itself that has no effect, for the result's warnings.
+pub(super) type Warnings = Vec<String>;
+
+pub(super) fn job(
+    id: JobId,
+    task_id: TaskId,
+    request: JobRequest,
+) -> Result<(JobSpec, Warnings), InvalidValue> {
+    let limits = limits(&request)?;
+    let (network, warnings) = network(request.network_policy.as_deref());
+    let mut job = JobSpec::new(id, work(&request)?);
+    job.task_id = task_id;
+    job.args = request.args;
+    job.env = request.env.into_iter().collect();
+    job.files = request.files.into_iter().enumerate().map(file).collect::<Result<_, _>>()?;
+    if let Some(text) = request.stdin {
+        job.stdin = Stdin::Bytes(text.into_bytes());
+    }
+    job.limits = limits;
+    job.network = network;
+    Ok((job, warnings))
+}
+
+fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
+    let wrong = |field, fix| Err(InvalidValue::new(field, "", fix));
+    match (&request.language, &request.code, &request.command) {
+        (Some(language), Some(code), None) => {
+            Ok(Work::Code { runtime: by_name("language", language)?, code: code.clone() })
+        }
+        (None, None, Some(Command::Argv(argv))) if argv.is_empty() => {
+            wrong("command", "name a program to run")
+        }
+        (None, None, Some(Command::Argv(argv))) => Ok(Work::Command { argv: argv.clone() }),
+        (None, None, Some(Command::Shell(line))) => {
+            let shell = ["/bin/sh", "-c", line, "sh"].map(str::to_owned);
+            Ok(Work::Command { argv: shell.to_vec() })
+        }
+        (Some(_), None, None) => wrong("code", "a language needs code to run"),
+        (None, Some(_), None) => wrong("language", "code needs a language, such as python"),
+        (None, None, None) => wrong("code", "give language and code, or command"),
+        (_, _, Some(_)) => wrong("command", "give either command, or language and code"),
+    }
+}
+
+fn limits(request: &JobRequest) -> Result<Limits, InvalidValue> {
+    let asked = &request.limits;
+    let defaults = Limits::default();
+    let memory_bytes = asked.memory_bytes.unwrap_or(defaults.memory_bytes);
+    let limits = Limits {
+        cpus: match asked.cpus {
+            Some(cpus) => Cpus::parse("limits.cpus", &cpus.to_string())?,
+            None => defaults.cpus,
+        },
+        memory_bytes,
+        pids: asked.pids.unwrap_or(defaults.pids),
+        disk: match asked.disk_bytes {
+            Some(bytes) => Limits::disk_of_size(memory_bytes, bytes),
+            None => Limits::memory_disk(memory_bytes),
+        },
+        timeout: request.timeout_ms.map_or(defaults.timeout, Duration::from_millis),
+        grace: asked.grace_ms.map_or(defaults.grace, Duration::from_millis),
+    };
+    limits.validate().map_err(|error| {
+        let field = match error.field.as_str() {
+            "memory" => "limits.memory_bytes",
+            "pids" => "limits.pids",
+            "disk" => "limits.disk_bytes",
+            "grace" => "limits.grace_ms",
+            "timeout" => "timeout_ms",
+            other => other,
+        };
+        InvalidValue::new(field, error.value.clone(), error.fix.clone())
+    })?;
+    Ok(limits)
+}
+
+/// What is not known is none, and says so.
+fn network(asked: Option<&str>) -> (NetworkPolicy, Warnings) {
+    match asked.map(|text| (text, NetworkPolicy::parse("network_policy", text))) {
+        None => (NetworkPolicy::None, Vec::new()),
+        Some((_, Ok(policy))) => (policy, Vec::new()),
+        Some((text, Err(_))) => {
+            let warning = format!("the network policy {text:?} is not known; none was applied");
+            (NetworkPolicy::None, vec![warning])
+        }
+    }
+}
+
+const FILE_MODE: u32 = 0o644;
+
+fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
+    let path = GuestPath::parse_in_workspace(&format!("files[{i}].path"), &file.path)?;
+    let field = format!("files[{i}].content");
+    let bytes = match (file.content, file.content_base64) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(text)) => STANDARD.decode(&text).map_err(|_| {
+            let field = format!("files[{i}].content_base64");
+            InvalidValue::new(&field, text.chars().take(40).collect::<String>(), "it is not base64")
+        })?,
+        (None, None) => Vec::new(),
+        (Some(_), Some(_)) => {
+            return Err(InvalidValue::new(&field, "", "give either content or content_base64"));
+        }
+    };
+    Ok(FileIn { path, mode: FILE_MODE, content: Box::new(Cursor::new(bytes)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &str) -> Result<JobSpec, InvalidValue> {
+        let request: JobRequest = serde_json::from_str(body).expect("a request");
+        let id = JobId::from_random([1; 10]);
+        let task = TaskId::from(&id);
+        job(id, task, request).map(|(job, _)| job)
+    }
+
+    fn field(body: &str) -> String {
+        check(body).expect_err(body).field
+    }
+
+    #[test]
+    fn a_command_is_words_or_a_line_for_a_shell() {
+        let words = check(r#"{"command":["ls","-l"]}"#).unwrap();
+        assert_eq!(words.work, Work::Command { argv: vec!["ls".into(), "-l".into()] });
+        let line = check(r#"{"command":"ls | wc"}"#).unwrap();
+        let argv = ["/bin/sh", "-c", "ls | wc", "sh"].map(str::to_owned).to_vec();
+        assert_eq!(line.work, Work::Command { argv });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_as_on_the_wire() {
+        for (body, expected) in [
+            (r#"{}"#, "code"),
+            (r#"{"language":"python"}"#, "code"),
+            (r#"{"code":"1"}"#, "language"),
+            (r#"{"language":"cobol","code":"1"}"#, "language"),
+            (r#"{"command":[]}"#, "command"),
+            (r#"{"command":"ls","language":"python","code":"1"}"#, "command"),
+            (r#"{"command":"ls","limits":{"memory_bytes":1}}"#, "limits.memory_bytes"),
+            (r#"{"command":"ls","limits":{"pids":0}}"#, "limits.pids"),
+            (r#"{"command":"ls","limits":{"cpus":-1}}"#, "limits.cpus"),
+            (r#"{"command":"ls","timeout_ms":0}"#, "timeout_ms"),
+            (r#"{"command":"ls","files":[{"path":"/etc/passwd"}]}"#, "files[0].path"),
+            (r#"{"command":"ls","files":[{"path":"a","content_base64":"%"}]}"#, "files[0].content_base64"),
+        ] {
+            assert_eq!(field(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_network_is_none_with_a_warning() {
+        assert_eq!(network(Some("open")).0, NetworkPolicy::None);
+        assert_eq!(network(Some("open")).1.len(), 1);
+        assert_eq!(network(Some("restricted")), (NetworkPolicy::Restricted, Vec::new()));
+    }
+}

@@ -1,0 +1,29 @@
+//! Fresh ids and secrets, from the kernel's randomness.
+
+use crate::{ControlError, Result};
+use cofferdam_core::{JobId, KeyId, TenantId, encode_id};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(n) if n == N => Ok(bytes),
+        _ => Err(ControlError::Unavailable("the kernel gives no random bytes".to_owned())),
+    }
+}
+
+pub(crate) fn job() -> Result<JobId> {
+    random().map(JobId::from_random)
+}
+
+pub(crate) fn key() -> Result<KeyId> {
+    random().map(KeyId::from_random)
+}
+
+pub(crate) fn tenant() -> Result<TenantId> {
+    random().map(TenantId::from_random)
+}
+
+pub(crate) fn instance() -> Result<String> {
+    random().map(|bytes| encode_id("wrk", bytes))
+}

@@ -1,0 +1,218 @@
+//! The run of a job that this process has claimed, from the claim to its end in the store.
+
+use crate::dispatch::Room;
+use crate::running::Handle;
+use crate::worker::{OutputSink, RunEnd, Stream};
+use crate::{Control, now_ms};
+use async_trait::async_trait;
+use cofferdam_api::JobRequest;
+use cofferdam_core::{JobId, JobState, Outcome, TaskId};
+use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
+use serde_json::json;
+use std::time::Duration;
+
+/// Output is kept when there is so much of it, or after a while, whichever comes first.
+const KEEP_BYTES: usize = 64 << 10;
+const KEEP_AFTER: Duration = Duration::from_millis(100);
+
+/// How much of each stream is kept. What comes after is dropped, and an event says so.
+const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
+
+/// How long the end of a job is tried to be written. A store that is away for longer is away.
+const END_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Control {
+    #[allow(clippy::too_many_arguments)] // they are one job's, and go nowhere else
+    pub(crate) fn spawn_run(
+        &self,
+        id: String,
+        tenant: String,
+        task_id: String,
+        fence: i64,
+        request: Option<JobRequest>,
+        handle: Handle,
+        room: Room,
+    ) {
+        let control = self.clone();
+        tokio::spawn(async move {
+            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone());
+            let end = control.run(&id, &task_id, request, &handle, &mut log).await;
+            // The room is free when the sandbox is gone, whatever the store says.
+            drop(room);
+            control.finish(&id, tenant, fence, end, log.into_rest()).await;
+            control.parts.running.remove(&id);
+        });
+    }
+
+    async fn run(
+        &self,
+        id: &str,
+        task_id: &str,
+        request: Option<JobRequest>,
+        handle: &Handle,
+        log: &mut Log,
+    ) -> RunEnd {
+        let unreadable = |message: String| RunEnd::Errored { code: "unreadable", message };
+        let Some(request) = request else {
+            return unreadable("the request that was kept cannot be read".into());
+        };
+        let (job, task) = match (JobId::parse("id", id), TaskId::parse("task_id", task_id)) {
+            (Ok(job), Ok(task)) => (job, task),
+            (Err(error), _) | (_, Err(error)) => return unreadable(error.to_string()),
+        };
+        self.parts.worker.run(job, task, request, log, handle.cancel.subscribe()).await
+    }
+
+    /// Writes how a job ended. A store that fails is tried again for a while: the run itself cannot be repeated.
+    async fn finish(&self, id: &str, tenant: String, fence: i64, end: RunEnd, rest: Vec<OutputEvent>) {
+        let (state, reason, message, result) = describe(end);
+        let event = AuditEvent {
+            at_ms: now_ms(),
+            kind: "job.finished",
+            actor: "system".to_owned(),
+            resource: id.to_owned(),
+            details: json!({"state": state, "reason": reason}),
+        };
+        let finish = Finish {
+            id: id.to_owned(),
+            tenant,
+            fence,
+            state,
+            reason,
+            message,
+            result: result.map(|result| result.to_string()),
+            at_ms: event.at_ms,
+        };
+        let began = tokio::time::Instant::now();
+        while began.elapsed() < END_PATIENCE {
+            match self.parts.store.finish(finish.clone(), rest.clone(), event.clone()).await {
+                Err(StoreError::Failed(_)) => tokio::time::sleep(KEEP_AFTER).await,
+                _ => return,
+            }
+        }
+    }
+}
+
+type Described = (JobState, Option<String>, Option<String>, Option<serde_json::Value>);
+
+/// The state, its reason, a message, and the result without the output, which is kept apart.
+fn describe(end: RunEnd) -> Described {
+    match end {
+        RunEnd::Errored { code, message } => {
+            let outcome = Outcome::Failed { code: code.to_owned(), message: message.clone() };
+            let result = json!({"exit_code": null, "outcome": outcome, "stdout": "", "stderr": ""});
+            (JobState::Errored, Some(code.to_owned()), Some(message), Some(result))
+        }
+        RunEnd::Result(result) => {
+            let state = JobState::of(&result.outcome);
+            let outcome = serde_json::to_value(&result.outcome).unwrap_or_default();
+            let reason = outcome.get("kind").and_then(|kind| kind.as_str()).map(str::to_owned);
+            let mut value = serde_json::to_value(&*result).unwrap_or_default();
+            if let Some(object) = value.as_object_mut() {
+                object.remove("stdout");
+                object.remove("stderr");
+            }
+            (state, reason, message(&result.outcome), Some(value))
+        }
+    }
+}
+
+/// What happened, for people.
+fn message(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Exited { code: 0 } => return None,
+        Outcome::Exited { code } => format!("it exited with code {code}"),
+        Outcome::Signaled { signal } => format!("it was ended by signal {signal}"),
+        Outcome::TimedOut => "it ran out of time".to_owned(),
+        Outcome::OomKilled => "it ran out of memory".to_owned(),
+        Outcome::Cancelled { by } => format!("{by} cancelled it"),
+        Outcome::Denied { rule } => format!("the rule {rule} stopped it"),
+        Outcome::Expired => "its time was over before it began".to_owned(),
+        Outcome::Lost => "nobody knows how it ended".to_owned(),
+        Outcome::Failed { message, .. } => message.clone(),
+    })
+}
+
+/// A job's output on its way into the store.
+struct Log {
+    control: Control,
+    id: String,
+    fence: i64,
+    handle: Handle,
+    next_seq: i64,
+    waiting: Vec<OutputEvent>,
+    waiting_bytes: usize,
+    kept: [usize; 2],
+    since: tokio::time::Instant,
+}
+
+impl Log {
+    fn new(control: Control, id: String, fence: i64, handle: Handle) -> Self {
+        Self {
+            control,
+            id,
+            fence,
+            handle,
+            next_seq: 1,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            kept: [0; 2],
+            since: tokio::time::Instant::now(),
+        }
+    }
+
+    fn add(&mut self, kind: OutputKind, bytes: &[u8]) {
+        self.waiting_bytes += bytes.len();
+        // What comes in many small pieces is one event for as long as nobody has seen it.
+        if let Some(last) = self.waiting.last_mut()
+            && last.kind == kind
+            && kind != OutputKind::Truncated
+            && last.bytes.len() + bytes.len() <= KEEP_BYTES
+        {
+            last.bytes.extend_from_slice(bytes);
+            return;
+        }
+        self.waiting.push(OutputEvent { seq: self.next_seq, kind, at_ms: now_ms(), bytes: bytes.to_vec() });
+        self.next_seq += 1;
+    }
+
+    fn into_rest(self) -> Vec<OutputEvent> {
+        self.waiting
+    }
+}
+
+#[async_trait]
+impl OutputSink for Log {
+    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let (at, kind, name) = match stream {
+            Stream::Stdout => (0, OutputKind::Stdout, "stdout"),
+            Stream::Stderr => (1, OutputKind::Stderr, "stderr"),
+        };
+        let room = MAX_BYTES - self.kept[at];
+        let taken = room.min(bytes.len());
+        if taken > 0 {
+            self.add(kind, &bytes[..taken]);
+            self.kept[at] += taken;
+        }
+        if taken < bytes.len() && room > 0 {
+            // Once for each stream: from here on nothing of it is kept.
+            self.kept[at] = MAX_BYTES;
+            self.add(OutputKind::Truncated, name.as_bytes());
+        }
+    }
+
+    async fn ready(&mut self) {
+        let is_due = self.waiting_bytes >= KEEP_BYTES || self.since.elapsed() >= KEEP_AFTER;
+        if self.waiting.is_empty() || !is_due {
+            return;
+        }
+        let events = self.waiting.clone();
+        // What could not be kept now goes with the next, or with the end.
+        if self.control.parts.store.append_output(self.id.clone(), self.fence, events).await.is_ok() {
+            self.waiting.clear();
+            self.waiting_bytes = 0;
+            self.handle.tell();
+        }
+        self.since = tokio::time::Instant::now();
+    }
+}

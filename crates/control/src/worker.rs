@@ -1,0 +1,57 @@
+//! The way to what runs jobs: in this process, or elsewhere.
+
+use async_trait::async_trait;
+use cofferdam_api::JobRequest;
+use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
+use tokio::sync::watch;
+
+/// How much a worker takes on at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    pub slots: usize,
+    pub memory_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Takes output as it comes.
+#[async_trait]
+pub trait OutputSink: Send {
+    fn push(&mut self, stream: Stream, bytes: &[u8]);
+    async fn ready(&mut self);
+}
+
+/// How a run ended: with a result, or without having begun.
+#[derive(Debug)]
+pub enum RunEnd {
+    Result(Box<JobResult>),
+    /// It could not be run; the code is for programs, the message for people.
+    Errored {
+        code: &'static str,
+        message: String,
+    },
+}
+
+/// Runs jobs.
+#[async_trait]
+pub trait Worker: Send + Sync {
+    fn capacity(&self) -> Capacity;
+
+    /// Whether a request could be run, and within which limits: everything that can be refused beforehand is
+    /// refused here.
+    fn check(&self, request: &JobRequest) -> Result<Limits, InvalidValue>;
+
+    /// Runs a job to its end. `cancelled` says by whom it is to be ended, once it is.
+    async fn run(
+        &self,
+        id: JobId,
+        task_id: TaskId,
+        request: JobRequest,
+        output: &mut dyn OutputSink,
+        cancelled: watch::Receiver<Option<String>>,
+    ) -> RunEnd;
+}

@@ -1,0 +1,112 @@
+//! Answers: JSON, and the one way from an error to the wire.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
+use cofferdam_control::ControlError;
+use cofferdam_core::InvalidValue;
+use serde::Serialize;
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) type Answer<T = Response> = Result<T, Problem>;
+
+/// Something to be said in the place of an answer.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    pub(crate) details: serde_json::Value,
+    pub(crate) remediation: String,
+}
+
+impl Problem {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>, remediation: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: json!({}), remediation: remediation.into() }
+    }
+}
+
+/// After how long something that may pass is worth another try.
+const RETRY_AFTER_SECONDS: &str = "1";
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let request_id = format!("req-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let Self { code, message, details, remediation } = self;
+        let retryable = code.is_retryable();
+        let error = ErrorDetail { code, message, details, remediation, retryable, request_id };
+        let mut response = json(code.status(), &ErrorBody { error });
+        if retryable {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        }
+        response
+    }
+}
+
+pub(crate) fn json(status: u16, body: &impl Serialize) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match serde_json::to_vec(body) {
+        Ok(bytes) => (status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+impl From<InvalidValue> for Problem {
+    fn from(error: InvalidValue) -> Self {
+        let mut problem = Self::new(ErrorCode::Invalid, error.to_string(), error.fix.clone());
+        problem.details = json!({"field": error.field, "value": error.value});
+        problem
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        let text = error.to_string();
+        match error {
+            ControlError::Invalid(error) => error.into(),
+            ControlError::Unsupported { field, why } => {
+                let mut problem =
+                    Self::new(ErrorCode::Unsupported, text, format!("leave {field} out: {why}"));
+                problem.details = json!({"field": field});
+                problem
+            }
+            ControlError::Denied(denial) => {
+                let mut problem = Self::new(ErrorCode::Denied, text, denial.change);
+                problem.details = json!({"rule": denial.rule});
+                problem
+            }
+            ControlError::NotFound { what } => {
+                Self::new(ErrorCode::NotFound, text, format!("check the id of the {what}, and whose it is"))
+            }
+            ControlError::IdempotencyConflict => {
+                Self::new(ErrorCode::IdempotencyConflict, text, "use a new key for a new request")
+            }
+            ControlError::WrongState { .. } => {
+                Self::new(ErrorCode::WrongState, text, "wait until it has ended")
+            }
+            ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
+            ControlError::Store(_) => {
+                // What the database said is for the operator, not for a caller.
+                eprintln!("cofferdam: {text}");
+                Self::new(ErrorCode::Unavailable, "the store does not answer", "try again in a moment")
+            }
+        }
+    }
+}
+
+pub(crate) async fn no_such_path() -> Problem {
+    Problem::new(
+        ErrorCode::NotFound,
+        "there is no such path",
+        "see the documentation for the paths that there are",
+    )
+}
+
+pub(crate) async fn no_such_method() -> Problem {
+    Problem::new(
+        ErrorCode::MethodNotAllowed,
+        "the path has no such method",
+        "see the documentation for the methods that it has",
+    )
+}

@@ -1,0 +1,37 @@
+//! The REST interface. A handler reads a request, asks for a permit, calls one verb, and writes the answer; it
+//! decides nothing. Every error goes through one mapping.
+
+mod answer;
+mod auth;
+mod body;
+mod query;
+mod routes;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use cofferdam_control::Control;
+use std::future::Future;
+use tokio::net::TcpListener;
+
+/// The largest body of a request that carries its files inline.
+pub const MAX_BODY_BYTES: usize = 16 << 20;
+
+/// All routes.
+pub fn router(control: Control) -> Router {
+    Router::new()
+        .merge(routes::health::routes())
+        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()))
+        .fallback(answer::no_such_path)
+        .method_not_allowed_fallback(answer::no_such_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(control)
+}
+
+/// Serves until `stop`; then lets what is being answered be answered.
+pub async fn serve(
+    listener: TcpListener,
+    control: Control,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    axum::serve(listener, router(control)).with_graceful_shutdown(stop).await
+}

@@ -1,0 +1,227 @@
+//! Who may do what. A decision is made from what the caller says of a request, by rules in Rego, and comes with
+//! its reason. This crate does no I/O.
+//!
+//! A [`Permit`] can only come from here. Whatever acts takes one, so nothing acts that was not asked about.
+//! Whatever goes wrong on the way (a rule that fails, an answer that makes no sense) is a denial.
+
+use regorus::{CompiledPolicy, Engine, Value};
+use serde::Deserialize;
+use serde_json::json;
+use std::fmt;
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    pub tenant: String,
+    /// As it is noted: which key, or what else it was.
+    pub actor: String,
+    pub agent: Option<String>,
+    pub scopes: Vec<String>,
+}
+
+/// What is asked for. Each verb has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    JobCreate,
+    JobGet,
+    JobList,
+    JobCancel,
+    JobDelete,
+    AuditList,
+    KeyCreate,
+    KeyList,
+    KeyDelete,
+}
+
+impl Action {
+    pub const ALL: [Self; 9] = [
+        Self::JobCreate,
+        Self::JobGet,
+        Self::JobList,
+        Self::JobCancel,
+        Self::JobDelete,
+        Self::AuditList,
+        Self::KeyCreate,
+        Self::KeyList,
+        Self::KeyDelete,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::JobCreate => "job.create",
+            Self::JobGet => "job.get",
+            Self::JobList => "job.list",
+            Self::JobCancel => "job.cancel",
+            Self::JobDelete => "job.delete",
+            Self::AuditList => "audit.list",
+            Self::KeyCreate => "key.create",
+            Self::KeyList => "key.list",
+            Self::KeyDelete => "key.delete",
+        }
+    }
+}
+
+/// Proof that a request was allowed. It says to whom, for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permit {
+    principal: Principal,
+    action: Action,
+}
+
+impl Permit {
+    pub fn tenant(&self) -> &str {
+        &self.principal.tenant
+    }
+
+    pub fn actor(&self) -> &str {
+        &self.principal.actor
+    }
+
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub fn action(&self) -> Action {
+        self.action
+    }
+}
+
+/// Why a request was not allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Denial {
+    pub rule: String,
+    pub why: String,
+    /// The smallest change that would allow it.
+    pub change: String,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (rule {})", self.why, self.rule)
+    }
+}
+
+impl std::error::Error for Denial {}
+
+/// Rules, ready to decide.
+pub struct Policy {
+    rules: CompiledPolicy,
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Decision {
+    allow: bool,
+    denials: Vec<Denial>,
+}
+
+impl Policy {
+    /// The rules that come with the program.
+    pub fn builtin() -> Self {
+        Self::parse(include_str!("builtin.rego")).expect("the built-in rules are valid, as a test shows")
+    }
+
+    fn parse(rules: &str) -> Result<Self, String> {
+        let mut engine = Engine::new();
+        engine.add_policy("policy.rego".to_owned(), rules.to_owned()).map_err(|e| e.to_string())?;
+        let rules = engine.compile_with_entrypoint(&"data.cofferdam.decision".into());
+        Ok(Self { rules: rules.map_err(|e| e.to_string())? })
+    }
+
+    /// Decides. `tenant` is whose the thing is, `agent` is for whom the request says that it acts.
+    pub fn decide(
+        &self,
+        principal: &Principal,
+        action: Action,
+        tenant: &str,
+        agent: Option<&str>,
+    ) -> Result<Permit, Denial> {
+        let input = json!({
+            "principal": {
+                "tenant": principal.tenant,
+                "agent": principal.agent,
+                "scopes": principal.scopes,
+            },
+            "action": action.as_str(),
+            "resource": {"tenant": tenant},
+            "facts": {"agent": agent},
+        });
+        let broken =
+            |why: String| Denial { rule: "policy".to_owned(), why, change: "tell the operator".to_owned() };
+        let answer = self.rules.eval_with_input(Value::from(input)).map_err(|e| broken(e.to_string()))?;
+        let answer = answer.to_json_str().map_err(|e| broken(e.to_string()))?;
+        let decision: Decision = serde_json::from_str(&answer).map_err(|e| broken(e.to_string()))?;
+        match (decision.allow, decision.denials.into_iter().next()) {
+            (true, None) => Ok(Permit { principal: principal.clone(), action }),
+            (_, Some(denial)) => Err(denial),
+            (false, None) => Err(broken("it was denied without a reason".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principal(scopes: &[&str]) -> Principal {
+        let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
+        Principal { tenant: "ten-a".into(), actor: "key-a".into(), agent: None, scopes }
+    }
+
+    fn rule(denied: Result<Permit, Denial>) -> String {
+        denied.unwrap_err().rule
+    }
+
+    #[test]
+    fn a_scope_allows_what_it_is_for_in_its_own_tenant() {
+        let policy = Policy::builtin();
+        let reader = principal(&["jobs:read"]);
+        let permit = policy.decide(&reader, Action::JobGet, "ten-a", None).unwrap();
+        assert_eq!((permit.tenant(), permit.action()), ("ten-a", Action::JobGet));
+        assert_eq!(rule(policy.decide(&reader, Action::JobCreate, "ten-a", None)), "scope");
+        assert_eq!(rule(policy.decide(&reader, Action::JobGet, "ten-b", None)), "tenant");
+    }
+
+    #[test]
+    fn every_action_has_a_scope_and_an_admin_has_all() {
+        let policy = Policy::builtin();
+        for action in Action::ALL {
+            assert!(policy.decide(&principal(&["*"]), action, "ten-a", None).is_ok(), "{action:?}");
+            assert_eq!(rule(policy.decide(&principal(&[]), action, "ten-a", None)), "scope");
+        }
+    }
+
+    #[test]
+    fn an_agents_key_acts_for_that_agent_only() {
+        let policy = Policy::builtin();
+        let agent = Principal { agent: Some("one".into()), ..principal(&["jobs:write"]) };
+        assert!(policy.decide(&agent, Action::JobCreate, "ten-a", Some("one")).is_ok());
+        assert!(policy.decide(&agent, Action::JobCreate, "ten-a", None).is_ok());
+        let denial = policy.decide(&agent, Action::JobCreate, "ten-a", Some("two")).unwrap_err();
+        assert_eq!(
+            (denial.rule.as_str(), denial.change.as_str()),
+            ("agent", "leave the agent out, or name one")
+        );
+    }
+
+    #[test]
+    fn rules_that_fail_or_say_nothing_deny() {
+        for rules in [
+            "package cofferdam\nimport rego.v1\ndecision := {\"allow\": \"yes\", \"denials\": []}",
+            "package cofferdam\nimport rego.v1\ndecision := x if { x := input.nothing }",
+            "package cofferdam\nimport rego.v1\ndecision := {\"allow\": false, \"denials\": []}",
+        ] {
+            let policy = Policy::parse(rules).unwrap();
+            assert_eq!(
+                rule(policy.decide(&principal(&["*"]), Action::JobGet, "ten-a", None)),
+                "policy",
+                "{rules}"
+            );
+        }
+    }
+}

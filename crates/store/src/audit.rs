@@ -1,0 +1,165 @@
+//! What happened, in a chain for each tenant: every entry holds a hash over itself and the one before it, so
+//! that an edit or a gap shows.
+
+use crate::{Millis, Result, Store, StoreError};
+use serde::Serialize;
+use sqlx::{AnyConnection, Row};
+
+/// Something to be noted. Nothing secret goes in here.
+#[derive(Debug, Clone)]
+pub struct AuditEvent {
+    pub at_ms: Millis,
+    pub kind: &'static str,
+    pub actor: String,
+    pub resource: String,
+    pub details: serde_json::Value,
+}
+
+/// Something that was noted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AuditEntry {
+    pub seq: i64,
+    pub at_ms: Millis,
+    pub kind: String,
+    pub actor: String,
+    pub resource: String,
+    pub details: String,
+    pub hash: String,
+}
+
+/// The hash of an entry after one with the hash `before`. Lengths go in with the parts, so that no two entries
+/// look the same.
+pub fn chain_hash(before: &str, tenant: &str, entry: &AuditEntry) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let AuditEntry { seq, at_ms, kind, actor, resource, details, hash: _ } = entry;
+    for part in [before, tenant, &seq.to_string(), &at_ms.to_string(), kind, actor, resource, details] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Adds to a tenant's chain, inside a transaction that holds whatever the events are about.
+pub(crate) async fn append(
+    connection: &mut AnyConnection,
+    tenant: &str,
+    events: &[AuditEvent],
+) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    // The update also keeps every other writer of this chain waiting until the end of the transaction.
+    let head = sqlx::query(
+        "INSERT INTO audit_heads (tenant_id, seq, hash) VALUES ($1, 0, '') \
+         ON CONFLICT (tenant_id) DO UPDATE SET seq = audit_heads.seq RETURNING seq, hash",
+    )
+    .bind(tenant)
+    .fetch_one(&mut *connection)
+    .await?;
+    let (mut seq, mut hash): (i64, String) = (head.try_get(0)?, head.try_get(1)?);
+    for event in events {
+        seq += 1;
+        let mut entry = AuditEntry {
+            seq,
+            at_ms: event.at_ms,
+            kind: event.kind.to_owned(),
+            actor: event.actor.clone(),
+            resource: event.resource.clone(),
+            details: event.details.to_string(),
+            hash: String::new(),
+        };
+        hash = chain_hash(&hash, tenant, &entry);
+        entry.hash.clone_from(&hash);
+        insert(connection, tenant, entry).await?;
+    }
+    sqlx::query("UPDATE audit_heads SET seq = $1, hash = $2 WHERE tenant_id = $3")
+        .bind(seq)
+        .bind(hash)
+        .bind(tenant)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert(connection: &mut AnyConnection, tenant: &str, entry: AuditEntry) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO audit (tenant_id, seq, at_ms, kind, actor, resource, details, hash) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(tenant)
+    .bind(entry.seq)
+    .bind(entry.at_ms)
+    .bind(entry.kind)
+    .bind(entry.actor)
+    .bind(entry.resource)
+    .bind(entry.details)
+    .bind(entry.hash)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+impl Store {
+    /// Notes something by itself.
+    pub async fn note(&self, tenant: String, event: AuditEvent) -> Result<()> {
+        self.writer.write(Note { tenant, event }).await
+    }
+
+    /// A part of a tenant's chain, in order.
+    pub async fn audit(&self, tenant: &str, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
+        let rows = sqlx::query(
+            "SELECT seq, at_ms, kind, actor, resource, details, hash FROM audit \
+             WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(tenant)
+        .bind(after_seq)
+        .bind(limit)
+        .fetch_all(self.engine.readers())
+        .await?;
+        rows.iter().map(|row| Ok(entry(row)?)).collect()
+    }
+
+    /// Walks a tenant's whole chain and returns how long it is, or where it is broken.
+    pub async fn verify_audit(&self, tenant: &str) -> Result<i64> {
+        let (mut seq, mut hash) = (0, String::new());
+        loop {
+            let entries = self.audit(tenant, seq, 1000).await?;
+            if entries.is_empty() {
+                return Ok(seq);
+            }
+            for entry in entries {
+                if entry.seq != seq + 1 || entry.hash != chain_hash(&hash, tenant, &entry) {
+                    let text = format!("the audit of {tenant} is broken at entry {}", seq + 1);
+                    return Err(StoreError::Unreadable(text));
+                }
+                (seq, hash) = (entry.seq, entry.hash);
+            }
+        }
+    }
+}
+
+fn entry(row: &sqlx::any::AnyRow) -> sqlx::Result<AuditEntry> {
+    Ok(AuditEntry {
+        seq: row.try_get(0)?,
+        at_ms: row.try_get(1)?,
+        kind: row.try_get(2)?,
+        actor: row.try_get(3)?,
+        resource: row.try_get(4)?,
+        details: row.try_get(5)?,
+        hash: row.try_get(6)?,
+    })
+}
+
+struct Note {
+    tenant: String,
+    event: AuditEvent,
+}
+
+impl crate::writer::Act<()> for Note {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<()>
+    where
+        Self: 'c,
+    {
+        append(connection, &self.tenant, &[self.event]).await
+    }
+}

@@ -1,0 +1,34 @@
+//! Why the store did not do what it was asked.
+
+use cofferdam_core::JobState;
+use thiserror::Error;
+
+#[derive(Debug, Clone, Error)]
+pub enum StoreError {
+    #[error("there is no such {what}")]
+    NotFound { what: &'static str },
+
+    /// The job is not where the caller thinks it is: somebody else was quicker, or it is over.
+    #[error("the job is {state}, so it cannot become {wanted}")]
+    WrongState { state: JobState, wanted: JobState },
+
+    /// The caller's claim on the job is not the last one.
+    #[error("the job was given to another worker since")]
+    Fenced,
+
+    #[error("the name {name:?} is taken")]
+    Taken { name: String },
+
+    /// What the database said. It may help to try again later.
+    #[error("the store failed: {0}")]
+    Failed(String),
+
+    #[error("the store holds something that this version cannot read: {0}")]
+    Unreadable(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

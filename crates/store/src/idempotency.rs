@@ -1,0 +1,60 @@
+//! Requests that name themselves, so that sending one again does not do it again.
+
+use crate::{Millis, Result};
+use sqlx::{AnyConnection, Row};
+
+/// The name that a caller gave a request, and what that was.
+#[derive(Debug, Clone)]
+pub struct Idempotency {
+    pub route: &'static str,
+    pub name: String,
+    /// Of the whole body: the same name for something else is a mistake.
+    pub body_hash: String,
+}
+
+/// What is kept under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing yet; now it is this request's.
+    New,
+    /// The same request came before, and made this.
+    Same { resource: String },
+    /// Another request has that name.
+    Other,
+}
+
+/// Takes a name for a request, inside the transaction that does what it asks for.
+pub(crate) async fn take(
+    connection: &mut AnyConnection,
+    tenant: &str,
+    idempotency: &Idempotency,
+    resource: &str,
+    now: Millis,
+) -> Result<Kept> {
+    let Idempotency { route, name, body_hash } = idempotency;
+    let taken = sqlx::query(
+        "INSERT INTO idempotency (tenant_id, route, name, body_hash, resource, created_at_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant_id, route, name) DO NOTHING",
+    )
+    .bind(tenant)
+    .bind(*route)
+    .bind(name.as_str())
+    .bind(body_hash.as_str())
+    .bind(resource)
+    .bind(now)
+    .execute(&mut *connection)
+    .await?;
+    if taken.rows_affected() == 1 {
+        return Ok(Kept::New);
+    }
+    let row = sqlx::query(
+        "SELECT body_hash, resource FROM idempotency WHERE tenant_id = $1 AND route = $2 AND name = $3",
+    )
+    .bind(tenant)
+    .bind(*route)
+    .bind(name.as_str())
+    .fetch_one(connection)
+    .await?;
+    let kept: String = row.try_get(0)?;
+    Ok(if kept == *body_hash { Kept::Same { resource: row.try_get(1)? } } else { Kept::Other })
+}

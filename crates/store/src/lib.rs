@@ -1,0 +1,62 @@
+//! Records, and the SQL that keeps them, on SQLite and PostgreSQL.
+//!
+//! What is written together is durable together, and durable when the call returns. All writes of one process go
+//! through one task, which commits whatever has come in meanwhile at once; reads have connections of their own.
+//! This crate decides nothing: it refuses what its guards (a state, a fence, a key that is taken) do not allow,
+//! and says so.
+
+mod audit;
+mod engine;
+mod error;
+mod idempotency;
+mod jobs;
+mod keys;
+mod migrate;
+mod output;
+mod writer;
+
+pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use engine::Location;
+pub use error::StoreError;
+pub use idempotency::{Idempotency, Kept};
+pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
+pub use keys::{KeyRecord, NewKey};
+pub use output::{OutputEvent, OutputKind};
+
+use engine::Engine;
+use writer::Writer;
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Milliseconds since 1970. The caller's clock, so that tests can have one of their own.
+pub type Millis = i64;
+
+/// An open store.
+#[derive(Debug, Clone)]
+pub struct Store {
+    engine: Engine,
+    writer: Writer,
+}
+
+impl Store {
+    /// Opens a store, makes or updates its tables, and starts to write.
+    pub async fn open(location: &Location) -> Result<Self> {
+        let engine = Engine::open(location).await?;
+        let mut connection = engine.connect().await?;
+        migrate::migrate(&mut connection, engine.kind()).await?;
+        let writer = Writer::start(engine.clone(), connection);
+        Ok(Self { engine, writer })
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        sqlx::query("SELECT 1").execute(self.engine.readers()).await?;
+        Ok(())
+    }
+
+    /// Waits until everything that was asked for is written, and lets go of the database.
+    pub async fn close(self) {
+        self.writer.stop().await;
+        self.engine.close().await;
+    }
+}

@@ -1,0 +1,102 @@
+//! What a job wrote, as events with numbers, so that whoever follows can go on where they were.
+
+use crate::{Millis, Result, Store, StoreError};
+use sqlx::{AnyConnection, Row};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    Stdout,
+    Stderr,
+    /// From here on bytes were dropped.
+    Truncated,
+}
+
+impl OutputKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Truncated => "truncated",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Stdout, Self::Stderr, Self::Truncated].into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputEvent {
+    pub seq: i64,
+    pub kind: OutputKind,
+    pub at_ms: Millis,
+    pub bytes: Vec<u8>,
+}
+
+pub(crate) async fn append(
+    connection: &mut AnyConnection,
+    job: &str,
+    events: Vec<OutputEvent>,
+) -> Result<()> {
+    for event in events {
+        sqlx::query(
+            "INSERT INTO output (job_id, seq, kind, at_ms, bytes) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (job_id, seq) DO NOTHING",
+        )
+        .bind(job)
+        .bind(event.seq)
+        .bind(event.kind.as_str())
+        .bind(event.at_ms)
+        .bind(event.bytes)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Keeps some of a running job's output.
+    pub async fn append_output(&self, job: String, fence: i64, events: Vec<OutputEvent>) -> Result<()> {
+        self.writer.write(Append { job, fence, events }).await
+    }
+
+    /// A job's output after a number, in order.
+    pub async fn output(&self, job: &str, after_seq: i64, limit: i64) -> Result<Vec<OutputEvent>> {
+        let rows = sqlx::query(
+            "SELECT seq, kind, at_ms, bytes FROM output WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(job)
+        .bind(after_seq)
+        .bind(limit)
+        .fetch_all(self.engine.readers())
+        .await?;
+        rows.iter().map(event).collect()
+    }
+}
+
+fn event(row: &sqlx::any::AnyRow) -> Result<OutputEvent> {
+    let name: String = row.try_get(1)?;
+    let kind = OutputKind::from_name(&name);
+    Ok(OutputEvent {
+        seq: row.try_get(0)?,
+        kind: kind.ok_or_else(|| StoreError::Unreadable(format!("output of kind {name:?}")))?,
+        at_ms: row.try_get(2)?,
+        bytes: row.try_get(3)?,
+    })
+}
+
+struct Append {
+    job: String,
+    fence: i64,
+    events: Vec<OutputEvent>,
+}
+
+impl crate::writer::Act<()> for Append {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<()>
+    where
+        Self: 'c,
+    {
+        crate::jobs::check_fence(connection, &self.job, self.fence).await?;
+        append(connection, &self.job, self.events).await
+    }
+}

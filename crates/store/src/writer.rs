@@ -1,0 +1,168 @@
+//! The one task that writes. What has come in while the last commit was on its way to the disk is committed next,
+//! all at once: a commit costs the same for one and for a hundred.
+
+use crate::engine::{Engine, Kind};
+use crate::{Result, StoreError};
+use sqlx::{AnyConnection, Executor};
+use std::future::Future;
+use std::pin::Pin;
+use tokio::sync::{mpsc, oneshot};
+
+/// More in one transaction would only make the first of them wait.
+const BATCH: usize = 256;
+
+/// Waiting writes; whoever comes next waits for room.
+const QUEUE: usize = 1024;
+
+type Done<'c> = Pin<Box<dyn Future<Output = ()> + Send + 'c>>;
+
+/// One write: what it does inside the transaction, and how its caller hears of it after the commit.
+trait Write: Send {
+    fn apply<'c>(&'c mut self, connection: &'c mut AnyConnection) -> Done<'c>;
+    /// Whether what it did may stay.
+    fn is_sound(&self) -> bool;
+    fn answer(self: Box<Self>, commit: Result<()>);
+}
+
+struct Task<T, F> {
+    act: Option<F>,
+    result: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+/// What a write does: statements on the transaction's connection.
+pub(crate) trait Act<T>: Send {
+    fn act<'c>(self, connection: &'c mut AnyConnection) -> impl Future<Output = Result<T>> + Send + 'c
+    where
+        Self: 'c;
+}
+
+impl<T: Send, F: Act<T>> Write for Task<T, F> {
+    fn apply<'c>(&'c mut self, connection: &'c mut AnyConnection) -> Done<'c> {
+        Box::pin(async move {
+            if let Some(act) = self.act.take() {
+                self.result = Some(act.act(connection).await);
+            }
+        })
+    }
+
+    fn is_sound(&self) -> bool {
+        !matches!(self.result, Some(Err(_)))
+    }
+
+    fn answer(self: Box<Self>, commit: Result<()>) {
+        let Self { result, reply, .. } = *self;
+        let lost = || Err(StoreError::Failed("the transaction was rolled back".to_owned()));
+        let answer = match (result.unwrap_or_else(lost), commit) {
+            (Ok(value), Ok(())) => Ok(value),
+            (Ok(_), Err(error)) => Err(error),
+            (Err(error), _) => Err(error),
+        };
+        // Whoever asked may have gone; what was written stays.
+        let _ = reply.send(answer);
+    }
+}
+
+/// The way to the task that writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Message>,
+}
+
+enum Message {
+    Write(Box<dyn Write>),
+    Stop(oneshot::Sender<()>),
+}
+
+impl Writer {
+    pub(crate) fn start(engine: Engine, connection: AnyConnection) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        tokio::spawn(run(engine, connection, waiting));
+        Self { queue }
+    }
+
+    /// Does something in a transaction, and returns when that is on the disk.
+    pub(crate) async fn write<T: Send + 'static>(&self, act: impl Act<T> + 'static) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let task = Task { act: Some(act), result: None, reply };
+        let closed = || StoreError::Failed("the store is closed".to_owned());
+        self.queue.send(Message::Write(Box::new(task))).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    pub(crate) async fn stop(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.queue.send(Message::Stop(reply)).await.is_ok() {
+            let _ = answer.await;
+        }
+    }
+}
+
+async fn run(engine: Engine, mut connection: AnyConnection, mut waiting: mpsc::Receiver<Message>) {
+    let mut messages = Vec::with_capacity(BATCH);
+    while waiting.recv_many(&mut messages, BATCH).await > 0 {
+        let mut batch = Vec::with_capacity(messages.len());
+        let mut stop = None;
+        for message in messages.drain(..) {
+            match message {
+                Message::Write(write) => batch.push(write),
+                Message::Stop(reply) => stop = Some(reply),
+            }
+        }
+        // A server that was restarted wants a new connection; if it cannot be had, the next statement says why.
+        if sqlx::Connection::ping(&mut connection).await.is_err()
+            && let Ok(new) = engine.connect().await
+        {
+            connection = new;
+        }
+        commit(engine.kind(), &mut connection, batch).await;
+        if let Some(reply) = stop {
+            let _ = sqlx::Connection::close(connection).await;
+            let _ = reply.send(());
+            return;
+        }
+    }
+}
+
+/// Commits a batch, and answers each of it.
+async fn commit(kind: Kind, connection: &mut AnyConnection, mut batch: Vec<Box<dyn Write>>) {
+    if batch.is_empty() {
+        return;
+    }
+    let committed = transaction(kind, connection, &mut batch).await;
+    for write in batch {
+        write.answer(committed.clone());
+    }
+}
+
+async fn transaction(kind: Kind, connection: &mut AnyConnection, batch: &mut [Box<dyn Write>]) -> Result<()> {
+    connection.execute(kind.begin()).await?;
+    // A write that fails must not take others down that only happened to come at the same time.
+    let is_alone = batch.len() == 1;
+    for write in batch.iter_mut() {
+        if !is_alone {
+            connection.execute("SAVEPOINT one").await?;
+        }
+        write.apply(connection).await;
+        match (write.is_sound(), is_alone) {
+            (true, true) => {}
+            (true, false) => {
+                connection.execute("RELEASE SAVEPOINT one").await?;
+            }
+            (false, true) => {
+                connection.execute("ROLLBACK").await?;
+                return Ok(());
+            }
+            (false, false) => {
+                connection.execute("ROLLBACK TO SAVEPOINT one").await?;
+            }
+        }
+    }
+    match connection.execute("COMMIT").await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let _ = connection.execute("ROLLBACK").await;
+            Err(error.into())
+        }
+    }
+}
