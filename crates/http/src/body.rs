@@ -46,6 +46,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 )
             }
         })?;
+        // A list would be taken for the fields in their order.
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            let mut problem =
+                Problem::new(ErrorCode::Invalid, "the body is not an object", "send one JSON object, in { }");
+            problem.details = json!({"field": "."});
+            return Err(problem);
+        }
         match reader.end() {
             Ok(()) => Ok(Self { value, bytes }),
             Err(error) => Err(Problem::new(

@@ -26,11 +26,26 @@ impl Pool {
             Some(waiting) => match waiting.interpreter {
                 None => job::run_in(waiting.sandbox, spec, live, cancel).await,
                 Some(interpreter) => {
-                    job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await
+                    let used = interpreter.cpu_time_ms;
+                    let result =
+                        job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await?;
+                    Ok(without_start(result, used))
                 }
             },
         }
     }
+}
+
+/// What the job itself used, without what its interpreter had used before.
+fn without_start(mut result: JobResult, used: Option<u64>) -> JobResult {
+    let usage = &mut result.resource_usage;
+    if let (Some(total), Some(used)) = (usage.cpu_time_ms, used) {
+        let own = total.saturating_sub(used);
+        usage.cpu_time_ms = Some(own);
+        let share = own as f64 * 100.0 / result.duration_ms.max(1) as f64;
+        usage.cpu_percent = usage.cpu_percent.map(|_| (share * 10.0).round() / 10.0);
+    }
+    result
 }
 
 /// The runtime whose interpreter can have started before this job was known.

@@ -35,7 +35,9 @@ impl Waiting {
         };
         let (sandbox, process) = backend.create_and_start(spec, process(runtime, ahead)).await?;
         let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?)).await;
-        let interpreter = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
+        let mut interpreter = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
+        // Its start was nobody's job, and will not be counted as one's.
+        interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;
         Ok(Self { sandbox, interpreter: Some(interpreter) })
     }
 
@@ -63,6 +65,8 @@ fn not_ready(runtime: &Runtime) -> BackendError {
 /// A process that waits for its program. Its streams are those that the program will have.
 pub(crate) struct Interpreter {
     process: Box<dyn Process>,
+    /// What its start has used.
+    pub(super) cpu_time_ms: Option<u64>,
     stdout: Mutex<Option<Reader>>,
 }
 
@@ -73,7 +77,9 @@ impl Interpreter {
         let mut stdout = process.take_stdout().ok_or_else(gone)?;
         let mut first = [0; READY.len()];
         match stdout.read_exact(&mut first).await {
-            Ok(_) if first == READY => Ok(Self { process, stdout: Mutex::new(Some(stdout)) }),
+            Ok(_) if first == READY => {
+                Ok(Self { process, cpu_time_ms: None, stdout: Mutex::new(Some(stdout)) })
+            }
             _ => Err(gone()),
         }
     }

@@ -1,0 +1,12 @@
+//! The service, as a client sees it, and what is left of it when it is killed.
+
+#[path = "serve/api.rs"]
+mod api;
+#[path = "serve/client.rs"]
+mod client;
+#[path = "serve/faults.rs"]
+mod faults;
+#[path = "serve/invariants.rs"]
+mod invariants;
+#[path = "serve/server.rs"]
+mod server;

@@ -1,0 +1,77 @@
+//! A server of a test's own: its own folder, its own port, and nothing left of it.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that goes with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("cofferdam-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) key: String,
+}
+
+impl Server {
+    /// Starts one on a free port, and waits until it listens.
+    pub(crate) fn start(data: &Path, options: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
+        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options);
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("listening on http://").map(str::parse);
+        let Some(Ok(address)) = address else {
+            let _ = child.kill();
+            panic!("the server said {line:?}");
+        };
+        let key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
+        Self { child, address, key }
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.expect("kill").success());
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.signal("KILL");
+        self.child.wait().expect("its end");
+    }
+
+    /// Asks it to stop, and returns its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.child.wait().expect("its end").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
