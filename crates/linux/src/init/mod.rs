@@ -52,6 +52,8 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) sync: RawFd,
     /// Whether the network namespace was made ahead, with its loopback up.
     pub(crate) has_network: bool,
+    /// Whether the kernel counts what is made here against the user who runs the launcher, with all others of it.
+    pub(crate) shares_counts: bool,
     /// Descriptors that stay open, sorted.
     pub(crate) keep: [RawFd; 5],
     pub(crate) hostname: CString,

@@ -114,6 +114,7 @@ impl Launcher {
             control,
             sync,
             has_network,
+            shares_counts: self.ids != Ids::Host,
             keep: keep(&[0, 1, 2, control, sync]),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(format!("/i{}", request.image))?,
