@@ -42,6 +42,8 @@ pub(crate) struct Overlay {
     pub(crate) options: CString,
     /// A host folder to bind instead, where a test leaves the overlay out.
     pub(crate) plain: CString,
+    /// The device of that folder, which the overlay's must differ from.
+    pub(crate) plain_device: u64,
 }
 
 /// Everything that init needs, made before the clone.

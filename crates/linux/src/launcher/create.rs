@@ -118,7 +118,7 @@ impl Launcher {
             keep: keep(&[0, 1, 2, control, sync]),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(format!("/i{}", request.image))?,
-            overlays: overlays(names, request.writable_root)?,
+            overlays: overlays(request.image, names, request.writable_root)?,
             files_options: c_string(files_options(request))?,
             files_bytes: request.files_bytes,
             files_inodes: request.files_inodes,
@@ -193,7 +193,11 @@ fn keep(fds: &[RawFd; 5]) -> [RawFd; 5] {
     keep
 }
 
-fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
+fn overlays(image: u32, names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
+    let device = |layer: &str| -> Result<u64, Failed> {
+        let stat = sys::stat_at(sys::CWD, &c_string(format!("/i{image}/{layer}"))?, 0);
+        stat.map(|stat| stat.st_dev).map_err(|errno| (Stage::Root, errno))
+    };
     let mut overlays = Vec::with_capacity(names.len());
     let upper = |part: &str| {
         if is_writable {
@@ -206,12 +210,14 @@ fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed>
         target: c_string("/new")?,
         options: c_string(format!("lowerdir=base:image{}", upper("base")))?,
         plain: c_string("image")?,
+        plain_device: device("image")?,
     });
     for name in names.iter().filter(|name| *name != "base" && *name != "image") {
         overlays.push(Overlay {
             target: c_string(format!("/new/{name}"))?,
             options: c_string(format!("lowerdir={name}:empty{}", upper(name)))?,
             plain: c_string(name.as_str())?,
+            plain_device: device(name)?,
         });
     }
     Ok(overlays)
