@@ -604,6 +604,11 @@ pub fn random(buffer: &mut [u8]) -> Result<()> {
     if n == buffer.len() { Ok(()) } else { Err(Errno(libc::EAGAIN)) }
 }
 
+pub fn truncate(fd: RawFd) -> Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::syscall(libc::SYS_ftruncate, fd, 0) }).map(drop)
+}
+
 pub fn try_lock(fd: RawFd) -> Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::syscall(libc::SYS_flock, fd, libc::LOCK_EX | libc::LOCK_NB) }).map(drop)

@@ -299,7 +299,7 @@ impl Sandbox for NativeSandbox {
         self.connection.close();
         match errno {
             0 => Ok(()),
-            _ => Err(BackendError::failed("cleaning up", io::Error::from_raw_os_error(errno))),
+            _ => Err(report::set_aside(self.slot.number, errno)),
         }
     }
 }

@@ -43,10 +43,10 @@ impl Launcher {
             pid,
             pidfd,
             slot: request.slot,
-            _lock: lock,
+            lock,
             _alive: alive,
             is_dead: false,
-            is_unwanted: false,
+            unwanted_since: None,
         };
         self.live.insert(request.sandbox, live);
         Ok(())
