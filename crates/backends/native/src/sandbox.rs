@@ -14,7 +14,7 @@ use cofferdam_core::{Control, GuestPath, IsolationMode, IsolationReport, Limits,
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
 use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
-use cofferdam_linux::{ControlSet, sys};
+use cofferdam_linux::{ControlSet, Stage, sys};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl NativeSandbox {
     }
 
     /// Makes the group that its processes join, and hands it to init.
-    pub(crate) fn make_group(&mut self, leave_out: ControlSet) -> Result<()> {
-        let limits = self.cgroup_limits(&self.spec.limits, leave_out);
+    pub(crate) fn make_group(&mut self, leave_out: ControlSet, fail_at: Option<Stage>) -> Result<()> {
+        let limits = CgroupLimits { fail_at, ..self.cgroup_limits(&self.spec.limits, leave_out) };
         let made = self.groups.cgroups.create(&self.group(), &limits);
         let group =
             made.map_err(|(stage, errno)| report::create_error(stage, errno.0, &self.groups.layout))?;
@@ -126,6 +126,7 @@ impl NativeSandbox {
             oom_group: self.spec.oom_scope == OomScope::Sandbox,
             pausable: self.spec.pausable,
             leave_out,
+            fail_at: None,
         }
     }
 

@@ -84,8 +84,10 @@ fn open_and_limit(
     let folder =
         sys::open(base, name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
     sys::chmod(folder.as_raw_fd(), c"cgroup.procs", 0o666).map_err(|e| (Stage::Cgroup, e))?;
+    limits.point(Stage::Cgroup)?;
     let mut proven = ControlSet::EMPTY;
     apply(&folder, limits, &mut proven).map_err(|e| (Stage::CgroupLimit, e))?;
+    limits.point(Stage::CgroupLimit)?;
     Ok(Group { entry: Entry::Folder(folder), oom: None, proven })
 }
 

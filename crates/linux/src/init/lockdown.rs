@@ -142,7 +142,8 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
         plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, 1))?;
     }
     let landlock = if plan.landlock_abi > 0 && !plan.leaves_out(Control::Landlock) {
-        let writable: &[_] = if plan.writable_root {
+        // A test that leaves out the read-only root leaves out that alone.
+        let writable: &[_] = if plan.writable_root && !plan.leaves_out(Control::ReadOnlyRoot) {
             &[c"/usr", c"/etc", c"/opt", c"/workspace", c"/tmp", c"/dev/shm"]
         } else {
             &[c"/workspace", c"/tmp", c"/dev/shm"]

@@ -38,6 +38,8 @@ pub(crate) struct NamespaceIds {
 /// An overlay: where it goes and the kernel's options for it.
 #[derive(Debug)]
 pub(crate) struct Overlay {
+    /// Folders that it needs for what is written; none where nothing can be.
+    pub(crate) made: Vec<CString>,
     pub(crate) target: CString,
     pub(crate) options: CString,
     /// A host folder to bind instead, where a test leaves the overlay out.

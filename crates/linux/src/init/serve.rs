@@ -223,7 +223,8 @@ impl Server<'_> {
         let fail = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
         let free = self.children.iter().position(Option::is_none).ok_or(fail(Errno(libc::EAGAIN)))?;
         let process = request.process;
-        let stdio = files::as_user(self.plan, || Stdio::open(request.stdio)).map_err(fail)?;
+        let stdio = files::as_user(self.plan, || Stdio::open(request.stdio));
+        let stdio = self.plan.at(Stage::Start, stdio)?;
         let (pid, controls) =
             payload::start(self.plan, &self.group, self.kit, scratch, request, stdio.inside())?;
         self.children[free] = Some(Child { pid, process });

@@ -30,7 +30,9 @@ impl Launcher {
             request.leave_out = ControlSet::EMPTY;
             request.fail_at = None;
         }
-        if matches!(request.fail_at, Some(Stage::Slot | Stage::Clone | Stage::IdMap)) {
+        // An overlay without an upper layer is read-only whatever its flags: this is the control left out.
+        request.writable_root |= request.leave_out.has(Control::ReadOnlyRoot);
+        if request.fail_at == Some(Stage::Clone) {
             return Err((Stage::Clone, Errno(libc::EIO)));
         }
         let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
@@ -92,7 +94,10 @@ impl Launcher {
         let clone::Forked::Parent { pid, pidfd } = forked.map_err(|e| (Stage::Clone, e))? else {
             return Err((Stage::Clone, Errno(libc::EINVAL)));
         };
-        let mapped = map_ids(pid, self.ids, owner, request);
+        let mapped = match request.fail_at {
+            Some(Stage::IdMap) => Err(Errno(libc::EIO)),
+            _ => map_ids(pid, self.ids, owner, request),
+        };
         if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop)) {
             let _ = sys::pidfd_kill(pidfd.as_raw_fd(), libc::SIGKILL);
             let _ = sys::wait_pid(pid);
@@ -174,7 +179,8 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
     let map = match ids {
         Ids::Host => format!("0 {first} {IDS_PER_SLOT}\n"),
         Ids::Pairs => {
-            let (init, payload) = pair(request.slot);
+            // An owner of 0 is what is left when a test leaves out the sandbox's own ids.
+            let (init, payload) = if first == 0 { (0, 1) } else { pair(request.slot) };
             format!("{INIT_ID} {init} 1\n{PAYLOAD_ID} {payload} 1\n")
         }
         Ids::One => format!("{PAYLOAD_ID} 0 1\n"),
@@ -206,7 +212,12 @@ fn overlays(image: u32, names: &[String], is_writable: bool) -> Result<Vec<Overl
             String::new()
         }
     };
+    let made = |part: &str| -> Result<Vec<CString>, Failed> {
+        let folders: &[&str] = if is_writable { &["", "/upper", "/work"] } else { &[] };
+        folders.iter().map(|folder| c_string(format!("/files/root/{part}{folder}"))).collect()
+    };
     overlays.push(Overlay {
+        made: made("base")?,
         target: c_string("/new")?,
         options: c_string(format!("lowerdir=base:image{}", upper("base")))?,
         plain: c_string("image")?,
@@ -214,6 +225,7 @@ fn overlays(image: u32, names: &[String], is_writable: bool) -> Result<Vec<Overl
     });
     for name in names.iter().filter(|name| *name != "base" && *name != "image") {
         overlays.push(Overlay {
+            made: made(name)?,
             target: c_string(format!("/new/{name}"))?,
             options: c_string(format!("lowerdir={name}:empty{}", upper(name)))?,
             plain: c_string(name.as_str())?,

@@ -20,6 +20,7 @@ use crate::slots;
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, clone, landlock, socket};
+use cofferdam_core::Control;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -109,8 +110,12 @@ struct Launcher {
 
 /// Runs the launcher in this process, which must have one thread; never returns.
 pub fn run(socket: OwnedFd, options: &LauncherOptions) -> ! {
+    run_failing(socket, options, None)
+}
+
+fn run_failing(socket: OwnedFd, options: &LauncherOptions, fail_at: Option<Stage>) -> ! {
     let raw = socket.as_raw_fd();
-    match Launcher::start(socket.into_raw_fd(), options) {
+    match Launcher::start(socket.into_raw_fd(), options, fail_at) {
         Ok(mut launcher) => launcher.serve(),
         Err((stage, errno)) => {
             reply(raw, LauncherEvent::Unusable { stage, errno: errno.0 }, &[]);
@@ -128,8 +133,13 @@ fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
 }
 
 impl Launcher {
-    fn start(socket: RawFd, options: &LauncherOptions) -> Result<Self, (Stage, Errno)> {
+    fn start(
+        socket: RawFd,
+        options: &LauncherOptions,
+        fail_at: Option<Stage>,
+    ) -> Result<Self, (Stage, Errno)> {
         let at = |stage| move |errno| (stage, errno);
+        let point = |stage| if fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
         sys::set_name(c"coffer-launch");
         sys::reset_signals();
         // Ctrl-C on the host's terminal must not end it before it has cleaned up.
@@ -143,10 +153,15 @@ impl Launcher {
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
         bits.map_err(at(Stage::Identity))?;
         staging::enter(ids).map_err(at(Stage::Propagation))?;
+        point(Stage::Propagation)?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
         let namespaces = staging::own_namespaces();
         let home_network = network::own();
-        let spare_network = network::make(home_network.as_ref()).ok();
+        let spare_network = match leave_out.has(Control::NetNamespace) {
+            false => network::make(home_network.as_ref()).ok(),
+            // Without root this process stays in what it makes, which would be a wall of its own.
+            true => None,
+        };
         Ok(Self {
             socket,
             signals,
@@ -335,9 +350,15 @@ fn remove_folder(parent: &OwnedFd, name: &CStr) -> sys::Result<()> {
 ///
 /// For a host that cannot fork because it has threads: it executes a program that calls this first of all.
 pub fn run_on_stdin(options: &LauncherOptions) -> ! {
+    run_on_stdin_failing(options, None)
+}
+
+/// The same with a failpoint in the launcher's own set-up; for the attack suite, and without effect elsewhere.
+pub fn run_on_stdin_failing(options: &LauncherOptions, fail_at: Option<Stage>) -> ! {
+    let fail_at = fail_at.filter(|_| cfg!(feature = "leave-out"));
     match sys::dup_above(0, 3) {
         // SAFETY: the number is new and nobody else's.
-        Ok(fd) => run(unsafe { OwnedFd::from_raw_fd(fd) }, options),
+        Ok(fd) => run_failing(unsafe { OwnedFd::from_raw_fd(fd) }, options, fail_at),
         Err(_) => sys::exit(1),
     }
 }
