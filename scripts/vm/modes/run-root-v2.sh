@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# As root on unified cgroup v2: the conformance suite, and the command itself.
+# As root on unified cgroup v2: the conformance suite, the command itself, and the
+# attack suite.
 set -euo pipefail
 cd "$(dirname "$0")"
+# shellcheck source=attack.sh
+. ./attack.sh
 
 COFFERDAM_LAUNCHER=$PWD/cofferdam-launcher RUST_BACKTRACE=0 ./conformance --test-threads=2
 
@@ -16,3 +19,5 @@ done
     echo "groups left behind: $left" >&2
     exit 1
 }
+
+attack root-v2
