@@ -237,6 +237,7 @@ impl Server<'_> {
         let fail = |errno| Failure { stage: Stage::Start, errno, missing: ControlSet::EMPTY };
         let free = self.children.iter().position(Option::is_none).ok_or(fail(Errno(libc::EAGAIN)))?;
         let process = request.process;
+        self.plan.at(Stage::Start, Ok(()))?;
         let fitting = self.spare.take_if(|spare| spare.fits(&request));
         let (pid, controls, stdio) = match fitting {
             Some(spare) => spare.start(request, scratch)?,
