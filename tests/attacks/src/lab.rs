@@ -86,6 +86,7 @@ pub(crate) struct Wish {
     pub(crate) spares: bool,
     pub(crate) pausable: bool,
     pub(crate) terminal: bool,
+    pub(crate) writable_root: bool,
 }
 
 impl Wish {
@@ -225,7 +226,7 @@ pub(crate) fn spec(wish: &Wish) -> SandboxSpec {
         network: NetworkPolicy::None,
         isolation: if is_strict { IsolationMode::Strict } else { IsolationMode::BestEffort },
         oom_scope: OomScope::Sandbox,
-        writable_root: false,
+        writable_root: wish.writable_root,
         terminal: wish.terminal,
         pausable: wish.pausable,
         workspace_root: std::env::temp_dir(),

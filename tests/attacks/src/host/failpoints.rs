@@ -49,7 +49,8 @@ async fn fails_closed(lab: &mut Lab, stage: Stage) -> Result<(), String> {
         return launcher_fails(lab, stage).await;
     }
     let terminal = matches!(stage, Stage::Terminals | Stage::PayloadTerminal);
-    let wish = Wish { fail_at: Some(stage), strict: true, terminal, ..Wish::default() };
+    let writable_root = stage == Stage::Layers;
+    let wish = Wish { fail_at: Some(stage), strict: true, terminal, writable_root, ..Wish::default() };
     match tokio::time::timeout(PATIENCE, attempt(lab, &wish)).await {
         Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
         Ok(Err(error)) => Err(error),
