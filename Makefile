@@ -15,7 +15,7 @@ test: ## everything that CI checks; PART=unit runs one part
 	@scripts/test.sh $(PART)
 
 test-vm: ## conformance and attacks on cgroup v2, as root and rootless; ATTACK_FULL=1 adds the controls
-	@scripts/test-vm.sh
+	@scripts/vm/bundle.sh && scripts/test-vm.sh
 
 attack: ## the attack suite; ARGS=... go to it
 	@scripts/attack.sh $(ARGS)

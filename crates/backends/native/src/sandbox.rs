@@ -10,7 +10,7 @@ use cofferdam_backend::{
     BackendError, Entry, EntryKind, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result,
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
-use cofferdam_core::{Control, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
+use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
 use cofferdam_linux::Stage;
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
@@ -129,6 +129,7 @@ impl NativeSandbox {
             pids: limits.pids,
             cpu_millis: limits.cpus.millis(),
             oom_group: self.spec.oom_scope == OomScope::Sandbox,
+            files_on_disk: matches!(limits.disk, Disk::OnDisk { .. }),
             pausable: self.spec.pausable,
             leave_out,
             fail_at: None,

@@ -29,6 +29,8 @@ pub struct CgroupLimits {
     pub cpu_millis: u32,
     /// Whether an out-of-memory kill takes every process of the group.
     pub oom_group: bool,
+    /// Whether its files are on a disk, where what it writes waits in memory.
+    pub files_on_disk: bool,
     /// Whether it can be paused; on version 1 that takes a group of its own.
     pub pausable: bool,
     /// Controls that a test leaves out.

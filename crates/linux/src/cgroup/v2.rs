@@ -169,6 +169,10 @@ pub(super) fn apply(folder: &OwnedFd, limits: &CgroupLimits, proven: &mut Contro
     if !leave_out.has(Control::MemoryLimit) {
         let bytes = limits.memory_bytes / 4096 * 4096;
         set_and_prove(folder, c"memory.max", format_args!("{bytes}"))?;
+        if limits.files_on_disk {
+            // Who writes faster than the disk takes it is slowed down, and not killed for the pages that wait.
+            set_and_prove(folder, c"memory.high", format_args!("{}", bytes / 4 * 3 / 4096 * 4096))?;
+        }
         proven.insert(Control::MemoryLimit);
         let group = u8::from(limits.oom_group);
         set_and_prove(folder, c"memory.oom.group", format_args!("{group}"))?;
