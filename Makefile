@@ -14,8 +14,8 @@ build: ## build the release binary: static, one file
 test: ## everything that CI checks; PART=unit runs one part
 	@scripts/test.sh $(PART)
 
-test-vm: ## the test binaries in target/vm on cgroup v2, as root and rootless
-	@scripts/test-vm.sh
+test-vm: ## conformance and attacks on cgroup v2, as root and rootless; ATTACK_FULL=1 adds the controls
+	@scripts/vm/bundle.sh && scripts/test-vm.sh
 
 attack: ## the attack suite; ARGS=... go to it
 	@scripts/attack.sh $(ARGS)

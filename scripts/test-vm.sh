@@ -11,7 +11,11 @@
 # One boot serves all. A mode without a script is an error, never a skip.
 # Binaries must be static: the VM's C library is Debian bookworm's.
 #
-# MODE_SECONDS (300) is the most that one mode may take.
+# MODE_SECONDS (600, or 3000 with ATTACK_FULL) is the most that one mode may take.
+# ATTACK_FULL=1 adds the attacks' positive controls and the mutations, some ten
+# minutes for each of the two modes that run them, and writes their tables to
+# docs/results. What takes long by itself stays shortened: this is emulation.
+# COFFERDAM_BLESS=1 writes the golden postures of both modes anew.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -24,8 +28,10 @@ MODES=(
 )
 
 main() {
-    local folder=${1:-$ROOT/target/vm} limit=${MODE_SECONDS:-300}
+    local folder=${1:-$ROOT/target/vm} limit=${MODE_SECONDS:-600}
+    [ -z "${ATTACK_FULL:-}" ] || limit=${MODE_SECONDS:-3000}
     check_scripts "$folder"
+    set_options "$folder"
 
     # On the share, because nothing else comes back when the machine crashes.
     local results
@@ -37,7 +43,35 @@ main() {
     SYSTEMD=1 TIMEOUT=$((limit * ${#MODES[@]} + 120)) \
         "$ROOT/scripts/vm/run.sh" --root "$folder" \
         "run-modes /mnt/$(basename "$results") $limit ${MODES[*]}" || code=$?
+    keep_results "$folder"
     summarise "$results" "$code"
+}
+
+# How much of the attack suite is run; modes/attack.sh reads it.
+set_options() {
+    rm -f "$1/bless" "$1"/results/*
+    if [ -n "${ATTACK_FULL:-}" ]; then
+        printf '%s\n' --quick >"$1/attack-options"
+    else
+        printf '%s\n' --quick --walls >"$1/attack-options"
+    fi
+    if [ -n "${COFFERDAM_BLESS:-}" ]; then
+        : >"$1/bless"
+        chmod 1777 "$1/golden"
+    fi
+    chmod a+r "$1/attack-options"
+}
+
+# What was asked for goes to where it is committed.
+keep_results() {
+    local mode
+    if [ -n "${COFFERDAM_BLESS:-}" ]; then
+        cp "$1"/golden/*-v2.txt "$ROOT/tests/attacks/golden/"
+    fi
+    [ -n "${ATTACK_FULL:-}" ] || return 0
+    for mode in root-v2 rootless-v2; do
+        [ ! -f "$1/results/$mode.md" ] || cp "$1/results/$mode.md" "$ROOT/docs/results/attack-$mode.md"
+    done
 }
 
 check_scripts() {

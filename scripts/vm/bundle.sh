@@ -8,6 +8,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 cd "$ROOT"
 
+need make=make cc=gcc /usr/include/stdio.h=libc6-dev
+
 # The path of the one executable that a cargo command makes.
 executable() {
     cargo "$@" --message-format=json 2>/dev/null |
@@ -23,6 +25,17 @@ main() {
     cp "$conformance" "$folder/conformance"
     cp "$(executable build -p cofferdam-native --bin cofferdam-launcher)" "$folder/cofferdam-launcher"
     cp "$(executable build -p cofferdam-cli --bin cofferdam)" "$folder/cofferdam"
+    # The suite, its launcher with controls that can be left out, and the probe.
+    local attacks
+    attacks=$(executable build -p cofferdam-attacks --bin cofferdam-attacks)
+    cp "$attacks" "$(executable build -p cofferdam-attacks --bin attack-launcher)" "$folder/"
+    make --no-print-directory -C tests/attacks/probe OUT="$(readlink -f "$folder")/probe"
+    rm -rf "$folder/golden" "$folder/results"
+    cp -r tests/attacks/golden "$folder/golden"
+    mkdir "$folder/results"
+    # The rootless modes read what is here, and write results, whatever the umask.
+    chmod -R a+rX "$folder"
+    chmod 1777 "$folder/results"
     cp scripts/vm/modes/*.sh "$folder/"
 }
 

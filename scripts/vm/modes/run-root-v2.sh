@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# As root on unified cgroup v2: the conformance suite, and the command itself.
+# As root on unified cgroup v2: the conformance suite, the command itself, and the
+# attack suite.
 set -euo pipefail
 cd "$(dirname "$0")"
+# shellcheck source=attack.sh
+. ./attack.sh
 
 # Everything else of this machine is in memory, where no disk of a sandbox may be.
 disks=$(mktemp -d "$PWD/disks.XXXXXX")
@@ -19,3 +22,5 @@ done
     echo "groups left behind: $left" >&2
     exit 1
 }
+
+attack root-v2

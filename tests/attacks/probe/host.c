@@ -42,7 +42,8 @@ static int plant(char **argv)
 		return fail(argv[2]);
 	close(null[0]);
 	close(null[1]);
-	if (setgroups(COUNT(extra), extra) < 0)
+	/* An ordinary user has those that it logged in with. */
+	if (geteuid() == 0 && setgroups(COUNT(extra), extra) < 0)
 		return fail("groups");
 	/* As far as this host may: some machines have a ceiling. */
 	for (size_t i = 0; i < COUNT(raised); i++) {

@@ -5,10 +5,11 @@ use cofferdam_core::Control;
 use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
-usage: cofferdam-attacks [--quick] [--only PATTERN] [--list] [--json OUT] [--markdown OUT]
+usage: cofferdam-attacks [--quick] [--walls] [--only PATTERN] [--list] [--json OUT] [--markdown OUT]
                          [--probe PATH] [--cofferdam PATH]
 
   --quick           leave out or shorten what takes long, saying which
+  --walls           only the walls: no positive control, no mutation; each row says so
   --only PATTERN    cases, probes and drivers whose name contains PATTERN; 'mutation' is one, too
   --list            print every case and what is done about it, and run nothing
   --json OUT        write every row as JSON
@@ -21,6 +22,7 @@ usage: cofferdam-attacks [--quick] [--only PATTERN] [--list] [--json OUT] [--mar
 #[derive(Debug, Default)]
 pub(crate) struct Args {
     pub(crate) quick: bool,
+    pub(crate) walls: bool,
     pub(crate) list: bool,
     pub(crate) only: Option<String>,
     pub(crate) json: Option<PathBuf>,
@@ -38,6 +40,7 @@ impl Args {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--quick" => args.quick = true,
+                "--walls" => args.walls = true,
                 "--list" => args.list = true,
                 "--only" => args.only = Some(value()?),
                 "--json" => args.json = Some(value()?.into()),

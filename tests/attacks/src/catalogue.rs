@@ -1,5 +1,6 @@
 //! The catalogue: every case of the threat list, as data.
 
+use crate::mode::Mode;
 use cofferdam_core::Control;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,6 +43,12 @@ pub(crate) struct Run {
     #[serde(default)]
     pub(crate) behind: Vec<ControlName>,
     pub(crate) no_control: Option<String>,
+    /// Modes in which the wall is tried and the control is not, and why.
+    #[serde(default)]
+    pub(crate) no_control_on: Reasons,
+    /// Modes in which it is not run, and why.
+    #[serde(default)]
+    pub(crate) not_on: Reasons,
     #[serde(default)]
     pub(crate) expect: Expect,
     #[serde(default)]
@@ -49,6 +56,9 @@ pub(crate) struct Run {
     /// Another CPU limit than the suite's.
     pub(crate) cpus: Option<String>,
 }
+
+/// What is different in a mode, and why.
+pub(crate) type Reasons = BTreeMap<Mode, String>;
 
 /// How a run with everything in place ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -80,6 +90,9 @@ pub(crate) struct Host {
     #[serde(default)]
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers, and for the tests of the catalogue"))]
     pub(crate) probes: Vec<String>,
+    /// Modes in which it is not run, and why.
+    #[serde(default)]
+    pub(crate) not_on: Reasons,
     /// What `--quick` does instead; absent = it is as quick as the others.
     pub(crate) quick: Option<String>,
 }
@@ -99,6 +112,12 @@ pub(crate) struct Kill {
     pub(crate) with: Vec<ControlName>,
     /// Why nothing can, on the machines that there are.
     pub(crate) reason: Option<String>,
+    /// Modes in which no sandbox can be made without it, and why; the mutation run sees that none is.
+    #[serde(default)]
+    pub(crate) inseparable_on: Reasons,
+    /// Modes in which it is not there to be left out, and why.
+    #[serde(default)]
+    pub(crate) not_on: Reasons,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

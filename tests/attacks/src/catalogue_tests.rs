@@ -89,3 +89,35 @@ fn probes_that_notice_a_control_leave_it_out() {
         }
     }
 }
+
+#[test]
+fn what_differs_between_modes_has_a_reason_and_is_run_in_another() {
+    let catalogue = Catalogue::load().unwrap();
+    let check = |what: &str, reasons: &Reasons| {
+        assert!(reasons.len() < Mode::ALL.len(), "{what} is run nowhere");
+        assert!(reasons.values().all(|reason| !reason.trim().is_empty()), "{what}: no reason");
+    };
+    for case in catalogue.case.values() {
+        for run in &case.runs {
+            check(&run.probe, &run.not_on);
+            check(&run.probe, &run.no_control_on);
+            assert!(run.no_control.is_none() || run.no_control_on.is_empty(), "{}: said twice", run.probe);
+        }
+        case.host.iter().for_each(|host| check(&host.driver, &host.not_on));
+    }
+    for (name, kill) in &catalogue.control {
+        check(name, &kill.not_on);
+        check(name, &kill.inseparable_on);
+    }
+}
+
+#[test]
+fn every_mode_has_its_golden_posture() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    for mode in Mode::ALL {
+        for who in ["init", "payload"] {
+            let file = folder.join(format!("{who}-{mode}.txt"));
+            assert!(file.metadata().is_ok_and(|metadata| metadata.len() > 0), "{}", file.display());
+        }
+    }
+}

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 
+/// How often it beats, at most.
+const BEAT: Duration = Duration::from_millis(20);
+
 #[derive(Debug)]
 pub(crate) struct Heart {
     cell: Cell,
@@ -22,16 +25,18 @@ struct Pauses {
 impl Heart {
     pub(crate) async fn start(lab: &mut Lab) -> Result<Self, String> {
         let cell = lab.cell(&Wish::default()).await.map_err(|e| format!("the neighbour: {e}"))?;
-        let process = lab.start(&cell, &["--beat", "20"]).await?;
+        let process = lab.start(&cell, &["--beat", &BEAT.as_millis().to_string()]).await?;
         let mut stdout = process.take_stdout().ok_or("the neighbour has no stdout")?;
         let pauses = Arc::new(Mutex::new(Pauses { last: Instant::now(), longest: Duration::ZERO }));
         let noted = Arc::clone(&pauses);
         let reader = tokio::spawn(async move {
             let _alive = process;
-            let mut buffer = [0; 64];
-            while let Ok(1..) = stdout.read(&mut buffer).await {
+            let mut buffer = [0; 4096];
+            while let Ok(beats @ 1..) = stdout.read(&mut buffer).await {
                 let mut pauses = noted.lock().unwrap_or_else(PoisonError::into_inner);
-                pauses.longest = pauses.longest.max(pauses.last.elapsed());
+                // Beats that waited in the pipe were made while this program itself was busy.
+                let still = pauses.last.elapsed().saturating_sub(BEAT * beats as u32);
+                pauses.longest = pauses.longest.max(still);
                 pauses.last = Instant::now();
             }
         });
@@ -42,8 +47,9 @@ impl Heart {
         self.cell.slot
     }
 
-    /// The longest pause since it was last asked, up to now.
-    pub(crate) fn longest_pause(&self) -> Duration {
+    /// The longest pause since it was last asked, up to now; beats that wait to be read are read first.
+    pub(crate) async fn longest_pause(&self) -> Duration {
+        tokio::time::sleep(BEAT * 2).await;
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         let longest = pauses.longest.max(pauses.last.elapsed());
         pauses.longest = Duration::ZERO;
@@ -52,7 +58,7 @@ impl Heart {
 
     /// Ends the neighbour; the longest pause that there was.
     pub(crate) async fn stop(self) -> Result<Duration, String> {
-        let longest = self.longest_pause();
+        let longest = self.longest_pause().await;
         if self.reader.is_finished() {
             return Err("the neighbour died".to_owned());
         }

@@ -3,15 +3,13 @@
 //! Other programs on the machine may make sandboxes at the same time, so a group counts only if nobody holds
 //! the lock on its slot, and a process only if its ids are of such a slot that this run has used.
 
-use cofferdam_linux::slots::{IDS_PER_SLOT, Slots, first_id};
+use crate::mode;
+use cofferdam_linux::launcher::default_runtime_folder;
+use cofferdam_linux::slots::Slots;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Where the locks on slots are.
-const SLOTS: &str = "/run/cofferdam/slots";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inventory {
@@ -28,7 +26,7 @@ impl Inventory {
     pub(crate) fn take(slots: &BTreeSet<u32>, launchers: &[u32]) -> Self {
         let count = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let folders = fs::read_dir("/run/cofferdam").into_iter().flatten().flatten();
+        let folders = fs::read_dir(default_runtime_folder()).into_iter().flatten().flatten();
         Self {
             processes: processes(&free(slots)),
             groups: orphans(),
@@ -90,14 +88,13 @@ pub(crate) async fn back_to(
 
 /// The slots that nobody holds now: a process in one of them belongs to nobody any more.
 fn free(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let Ok(locks) = Slots::open(Path::new(SLOTS)) else { return BTreeSet::new() };
+    let Ok(locks) = Slots::open(&mode::slots_folder()) else { return BTreeSet::new() };
     slots.iter().copied().filter(|slot| locks.is_free(*slot)).collect()
 }
 
 /// Processes whose owner is an id of one of the slots.
 pub(crate) fn processes(slots: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let is_ours =
-        |uid: u32| slots.iter().any(|slot| (0..IDS_PER_SLOT).contains(&uid.wrapping_sub(first_id(*slot))));
+    let is_ours = |uid: u32| slots.iter().any(|slot| mode::host_ids(*slot).contains(&uid));
     all_processes()
         .filter(|pid| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| is_ours(m.uid())))
         .collect()
@@ -135,14 +132,13 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
 /// Groups of sandboxes whose slot nobody holds.
 fn orphans() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let Ok(slots) = Slots::open(Path::new(SLOTS)) else { return found };
-    for controller in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-        let base = controller.path().join("cofferdam");
-        for group in fs::read_dir(&base).into_iter().flatten().flatten() {
+    let Ok(slots) = Slots::open(&mode::slots_folder()) else { return found };
+    for folder in mode::group_folders() {
+        for group in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let name = group.file_name().to_string_lossy().into_owned();
             let slot: Option<u32> = name.strip_prefix('s').and_then(|number| number.parse().ok());
             if slot.is_some_and(|slot| slots.is_free(slot)) && group.path().exists() {
-                found.insert(format!("{}/{name}", controller.file_name().to_string_lossy()));
+                found.insert(group.path().display().to_string());
             }
         }
     }

@@ -19,7 +19,7 @@ pub(crate) async fn probe(
     let bytes = std::fs::read(&lab.probe).map_err(|e| e.to_string())?;
     let mut words = vec![crate::lab::PROBE.to_owned()];
     for word in argv {
-        words.push(lab.plants.fill(word, 0).map_err(|e| e.to_string())?);
+        words.push(lab.plants.fill(word, None).map_err(|e| e.to_string())?);
     }
     let id = draw_job_id().map_err(|e| e.to_string())?;
     let mut spec = JobSpec::new(id, Work::Command { argv: words });

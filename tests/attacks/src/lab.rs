@@ -1,5 +1,6 @@
 //! Where attacks are run: launchers with planted secrets, and sandboxes with controls left out.
 
+use crate::mode::{self, Mode};
 use crate::plants::Plants;
 use crate::probe::{self, Output};
 use cofferdam_backend::{
@@ -7,10 +8,11 @@ use cofferdam_backend::{
 };
 use cofferdam_core::{Control, Cpus, Disk, GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
 use cofferdam_linux::launcher::default_runtime_folder;
-use cofferdam_linux::{ControlSet, Stage, slots, socket};
+use cofferdam_linux::{ControlSet, Stage, socket};
 use cofferdam_native::{LauncherHandle, NativeBackend};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Cursor};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio as HostStdio};
 use std::time::Duration;
@@ -24,7 +26,8 @@ pub(crate) const PIDS: u32 = 64;
 pub(crate) const PROBE: &str = "/workspace/probe";
 
 /// What only the launcher can leave out.
-const BY_LAUNCHER: ControlSet = ControlSet::of(&[Control::ClosedFds, Control::CleanEnvironment]);
+const BY_LAUNCHER: ControlSet =
+    ControlSet::of(&[Control::ClosedFds, Control::CleanEnvironment, Control::NetNamespace]);
 
 /// A launcher and the backend that talks to it.
 #[derive(Debug)]
@@ -48,14 +51,18 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn first_id(&self) -> u32 {
-        slots::first_id(self.slot)
+    /// The host's ids that are this sandbox's.
+    pub(crate) fn ids(&self) -> Range<u32> {
+        mode::host_ids(self.slot)
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Lab {
+    pub(crate) mode: Mode,
     pub(crate) quick: bool,
+    /// Whether the positive controls are left untried.
+    pub(crate) walls_only: bool,
     pub(crate) plants: Plants,
     pub(crate) probe: PathBuf,
     pub(crate) cofferdam: Option<PathBuf>,
@@ -78,6 +85,8 @@ pub(crate) struct Wish {
     /// A launcher that makes parts of sandboxes ahead.
     pub(crate) spares: bool,
     pub(crate) pausable: bool,
+    pub(crate) terminal: bool,
+    pub(crate) writable_root: bool,
 }
 
 impl Wish {
@@ -87,7 +96,7 @@ impl Wish {
 }
 
 impl Lab {
-    pub(crate) fn open(probe: &Path, cofferdam: Option<PathBuf>, quick: bool) -> io::Result<Self> {
+    pub(crate) fn open(mode: Mode, probe: &Path, cofferdam: Option<PathBuf>) -> io::Result<Self> {
         let launcher = std::env::current_exe()?.with_file_name("attack-launcher");
         for file in [&launcher, probe] {
             if !file.is_file() {
@@ -96,7 +105,9 @@ impl Lab {
             }
         }
         Ok(Self {
-            quick,
+            mode,
+            quick: false,
+            walls_only: false,
             plants: Plants::make(probe)?,
             probe: probe.to_owned(),
             cofferdam,
@@ -109,11 +120,16 @@ impl Lab {
 
     /// Starts a launcher with what a careless server would pass on to it.
     pub(crate) fn launch(&self, leave_out: ControlSet, spares: bool) -> io::Result<Launched> {
+        self.launch_as(leave_out, if spares { "spares" } else { "plain" })
+    }
+
+    /// The same, of a kind that the launcher's own documentation lists.
+    pub(crate) fn launch_as(&self, leave_out: ControlSet, kind: &str) -> io::Result<Launched> {
         let (host, inner) = socket::pair()?;
         let mut command = Command::new(&self.probe);
         command.args(["--plant", &self.plants.name, &self.plants.nonce]).arg(&self.plants.host_file);
         command.arg(&self.launcher).arg(leave_out.0.to_string());
-        command.arg(if spares { "spares" } else { "plain" });
+        command.arg(kind);
         // Found again where it must not be: in the command line and in the environment.
         command.arg(format!("--token={}", self.plants.nonce)).env("SERVER_TOKEN", &self.plants.nonce);
         let child = command.stdin(inner).stdout(HostStdio::null()).spawn()?;
@@ -180,7 +196,7 @@ impl Lab {
     pub(crate) async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
         let mut words = vec![PROBE.to_owned()];
         for arg in argv {
-            words.push(self.plants.fill(arg, cell.first_id()).map_err(|e| format!("{arg}: {e}"))?);
+            words.push(self.plants.fill(arg, Some(cell)).map_err(|e| format!("{arg}: {e}"))?);
         }
         cell.sandbox.start(process(words)).await.map_err(|e| format!("start: {e}"))
     }
@@ -210,8 +226,8 @@ pub(crate) fn spec(wish: &Wish) -> SandboxSpec {
         network: NetworkPolicy::None,
         isolation: if is_strict { IsolationMode::Strict } else { IsolationMode::BestEffort },
         oom_scope: OomScope::Sandbox,
-        writable_root: false,
-        terminal: false,
+        writable_root: wish.writable_root,
+        terminal: wish.terminal,
         pausable: wish.pausable,
         workspace_root: std::env::temp_dir(),
     }

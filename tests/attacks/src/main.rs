@@ -11,6 +11,7 @@ mod host;
 mod inventory;
 mod job;
 mod lab;
+mod mode;
 mod mutation;
 mod plants;
 mod probe;
@@ -22,6 +23,7 @@ mod suite;
 use args::Args;
 use catalogue::Catalogue;
 use lab::{Lab, Wish};
+use mode::Mode;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,18 +44,15 @@ fn start(args: &Args) -> Result<ExitCode, String> {
         list(&catalogue);
         return Ok(ExitCode::SUCCESS);
     }
-    if !rustix::process::geteuid().is_root() {
-        return Err(
-            "it needs root: it makes sandboxes as a server does, and looks at them from outside".to_owned()
-        );
-    }
+    let mode = Mode::detect()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| e.to_string())?.block_on(run(args, &catalogue))
+    runtime.map_err(|e| e.to_string())?.block_on(run(args, &catalogue, mode))
 }
 
-async fn run(args: &Args, catalogue: &Catalogue) -> Result<ExitCode, String> {
+async fn run(args: &Args, catalogue: &Catalogue, mode: Mode) -> Result<ExitCode, String> {
     let probe = args.probe.clone().unwrap_or_else(|| PathBuf::from("target/attacks/probe"));
-    let mut lab = Lab::open(&probe, args.cofferdam.clone(), args.quick).map_err(|e| e.to_string())?;
+    let mut lab = Lab::open(mode, &probe, args.cofferdam.clone()).map_err(|e| e.to_string())?;
+    (lab.quick, lab.walls_only) = (args.quick, args.walls);
     if let Some(command) = &args.attempt {
         return attempt(&mut lab, command, &Wish::without(&args.without)).await;
     }

@@ -19,14 +19,33 @@ pub(crate) struct Mutant {
     pub(crate) killed_by: Vec<String>,
     /// What went red only behind further walls that were left out both times.
     pub(crate) killed_behind: Vec<String>,
-    /// Whether its row went from enforced to absent.
+    /// Whether its row went from enforced to something less.
     pub(crate) row: Result<(), String>,
     /// Whether strict mode refused; `None` for a control that is not mandatory.
     pub(crate) strict: Option<Result<String, String>>,
     pub(crate) reason: Option<String>,
+    /// Whether this mode has the control at all.
+    pub(crate) is_here: bool,
+    /// Whether no sandbox is made without it, which is seen instead of an attack.
+    pub(crate) is_inseparable: bool,
 }
 
 impl Mutant {
+    /// A control that this mode does not have.
+    fn not_applicable(control: Control, reason: &str) -> Self {
+        Self {
+            control,
+            with: Vec::new(),
+            killed_by: Vec::new(),
+            killed_behind: Vec::new(),
+            row: Err("not here".to_owned()),
+            strict: None,
+            reason: Some(reason.to_owned()),
+            is_here: false,
+            is_inseparable: false,
+        }
+    }
+
     pub(crate) fn is_killed(&self) -> bool {
         !self.killed_by.is_empty() || !self.killed_behind.is_empty()
     }
@@ -38,7 +57,7 @@ impl Mutant {
 
     /// Not shown to matter, with a reason; that no sandbox is made without it is shown.
     pub(crate) fn is_excused(&self) -> bool {
-        self.reason.is_some() && self.control != Control::MountNamespace
+        self.reason.is_some() && !self.is_inseparable
     }
 
     pub(crate) fn passed(&self) -> bool {
@@ -52,7 +71,10 @@ pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, rows: &[Row]) -> V
     for control in Control::ALL {
         let kill = &catalogue.control[&control.name()];
         mutants.push(match control {
-            Control::MountNamespace => inseparable(lab, kill).await,
+            Control::MountNamespace => inseparable(lab, control, kill.reason.clone()).await,
+            _ if kill.inseparable_on.contains_key(&lab.mode) => {
+                inseparable(lab, control, kill.inseparable_on.get(&lab.mode).cloned()).await
+            }
             _ => mutant(lab, control, kill, rows).await,
         });
     }
@@ -60,6 +82,9 @@ pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, rows: &[Row]) -> V
 }
 
 async fn mutant(lab: &mut Lab, control: Control, kill: &Kill, rows: &[Row]) -> Mutant {
+    if let Some(reason) = kill.not_on.get(&lab.mode) {
+        return Mutant::not_applicable(control, reason);
+    }
     let with: Vec<Control> = kill.with.iter().map(|name| name.0).collect();
     let all = [&[control][..], &with].concat();
     let (mut killed_by, killed_behind) = kills(rows, control, &with);
@@ -70,7 +95,17 @@ async fn mutant(lab: &mut Lab, control: Control, kill: &Kill, rows: &[Row]) -> M
     }
     let row = row_flips(lab, control, &all, &with).await;
     let strict = if control.mandatory() { Some(refused(lab, control, &all).await) } else { None };
-    Mutant { control, with, killed_by, killed_behind, row, strict, reason: kill.reason.clone() }
+    Mutant {
+        control,
+        with,
+        killed_by,
+        killed_behind,
+        row,
+        strict,
+        reason: kill.reason.clone(),
+        is_here: true,
+        is_inseparable: false,
+    }
 }
 
 fn changed(wanted: &Result<Posture, String>, seen: &Result<Posture, String>) -> Option<String> {
@@ -102,7 +137,8 @@ async fn row_flips(lab: &mut Lab, control: Control, all: &[Control], with: &[Con
     let before = report(lab, with, control).await?;
     let after = report(lab, all, control).await?;
     match (before, after) {
-        (ControlState::Enforced, ControlState::Absent) => Ok(()),
+        // Without root some are called degraded instead: there is less of them to be had.
+        (ControlState::Enforced, ControlState::Absent | ControlState::Degraded) => Ok(()),
         _ => Err(format!("{before:?} before, {after:?} without it")),
     }
 }
@@ -129,20 +165,22 @@ async fn refused(lab: &mut Lab, control: Control, leave_out: &[Control]) -> Resu
     }
 }
 
-/// The mount namespace: without it no sandbox can be made at all.
-async fn inseparable(lab: &mut Lab, kill: &Kill) -> Mutant {
-    let made = lab.bare(&Wish::without(&[Control::MountNamespace])).await;
+/// A control without which no sandbox can be made at all.
+async fn inseparable(lab: &mut Lab, control: Control, reason: Option<String>) -> Mutant {
+    let made = lab.bare(&Wish::without(&[control])).await;
     let strict = match made {
         Err(error) => Ok(format!("no sandbox can be made: {error}")),
         Ok(_) => Err("a sandbox was made".to_owned()),
     };
     Mutant {
-        control: Control::MountNamespace,
+        control,
         with: Vec::new(),
         killed_by: Vec::new(),
         killed_behind: Vec::new(),
         row: Err("inseparable".to_owned()),
         strict: Some(strict),
-        reason: kill.reason.clone(),
+        reason,
+        is_here: true,
+        is_inseparable: true,
     }
 }

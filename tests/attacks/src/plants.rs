@@ -1,5 +1,8 @@
 //! What the suite puts on the host for attacks to find, and takes away again.
 
+use crate::lab::Cell;
+use crate::mode;
+use cofferdam_linux::launcher::default_runtime_folder;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::TcpListener;
@@ -95,13 +98,14 @@ impl Plants {
         })
     }
 
-    /// What the catalogue's `{names}` stand for; `first_id` is the sandbox's.
-    pub(crate) fn fill(&self, text: &str, first_id: u32) -> io::Result<String> {
+    /// What the catalogue's `{names}` stand for; some are of a sandbox.
+    pub(crate) fn fill(&self, text: &str, cell: Option<&Cell>) -> io::Result<String> {
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let half = |text: String, second: bool| {
             let (a, b) = text.split_at(text.len() / 2);
             if second { b } else { a }.to_owned()
         };
+        let slot = || cell.map(|cell| cell.slot).ok_or_else(|| io::Error::other("there is no sandbox yet"));
         let value = |name: &str| -> io::Result<String> {
             Ok(match name {
                 "nonce_a" => half(self.nonce.clone(), false),
@@ -113,14 +117,14 @@ impl Plants {
                 "host_folder" => self.folder.display().to_string(),
                 "boot_id_a" => half(read("/proc/sys/kernel/random/boot_id")?, false),
                 "boot_id_b" => half(read("/proc/sys/kernel/random/boot_id")?, true),
-                "uid_first" => first_id.to_string(),
-                "uid_count" => cofferdam_linux::slots::IDS_PER_SLOT.to_string(),
+                "uid_first" => mode::parent_ids(slot()?).start.to_string(),
+                "uid_count" => mode::parent_ids(slot()?).len().to_string(),
                 "key_description" | "shm_name" | "abstract" => self.name.clone(),
                 "sysv_key" => self.sysv_key.to_string(),
                 "port" => self.port.to_string(),
                 "shared_file" => SHARED_FILE.to_owned(),
-                "runtime_folder" => "/run/cofferdam".to_owned(),
-                "group" => "/cofferdam/s".to_owned(),
+                "runtime_folder" => default_runtime_folder().display().to_string(),
+                "group" => mode::group_path(),
                 _ => match name.strip_prefix("ns_") {
                     Some(kind) => fs::read_link(format!("/proc/self/ns/{kind}"))?.display().to_string(),
                     None => return Err(io::Error::other(format!("nothing is called {{{name}}}"))),
@@ -129,7 +133,7 @@ impl Plants {
         };
         let Some((before, rest)) = text.split_once('{') else { return Ok(text.to_owned()) };
         let (name, after) = rest.split_once('}').ok_or_else(|| io::Error::other("{ without }"))?;
-        Ok(format!("{before}{}{}", value(name)?, self.fill(after, first_id)?))
+        Ok(format!("{before}{}{}", value(name)?, self.fill(after, cell)?))
     }
 }
 

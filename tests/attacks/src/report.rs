@@ -1,6 +1,7 @@
 //! What was seen, as a table, as JSON and as a page of the documentation.
 
 use crate::catalogue::Catalogue;
+use crate::mode::Mode;
 use crate::mutation::Mutant;
 use crate::row::{Row, Seen};
 use cofferdam_core::Control;
@@ -8,8 +9,9 @@ use serde::Serialize;
 use std::fmt::Write;
 
 /// Everything that a run has to say.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    pub(crate) mode: Mode,
     pub(crate) quick: bool,
     pub(crate) rows: Vec<Row>,
     pub(crate) mutants: Vec<Mutant>,
@@ -32,6 +34,18 @@ pub(crate) struct Counts {
 }
 
 impl Report {
+    pub(crate) fn new(mode: Mode, quick: bool) -> Self {
+        Self {
+            mode,
+            quick,
+            rows: Vec::new(),
+            mutants: Vec::new(),
+            not_applicable: Vec::new(),
+            later: Vec::new(),
+            shortened: Vec::new(),
+        }
+    }
+
     pub(crate) fn note_absent(&mut self, catalogue: &Catalogue) {
         for (id, case) in catalogue.ordered() {
             let said = |reason: &String| (id.to_owned(), reason.clone());
@@ -57,20 +71,26 @@ impl Report {
         }
     }
 
-    /// Killed, and how many there are to kill: all but the one without which no sandbox can be made. A control with
-    /// a reason is not killed, and still counts as one that should be.
+    /// Killed, and how many there are to kill: all but those without which no sandbox can be made, and those that the
+    /// mode does not have. A control with a reason is not killed, and still counts as one that should be.
     pub(crate) fn score(&self) -> (usize, usize) {
         let killed =
             self.mutants.iter().filter(|mutant| mutant.reason.is_none() && mutant.is_killed()).count();
-        (killed, self.mutants.iter().filter(|mutant| mutant.control != Control::MountNamespace).count())
+        let counts = |mutant: &&Mutant| mutant.is_here && !mutant.is_inseparable;
+        (killed, self.mutants.iter().filter(counts).count())
     }
 
     pub(crate) fn markdown(&self) -> String {
         let counts = self.counts();
-        let mut text = String::from(
-            "# Attacks on the native backend\n\nWritten by `make attack ARGS='--markdown docs/results/attack.md'`. *Wall*: the attack against \
+        let by = match self.mode {
+            Mode::RootV1 => "make attack ARGS='--markdown docs/results/attack.md'",
+            Mode::RootV2 | Mode::RootlessV2 => "ATTACK_FULL=1 make test-vm",
+        };
+        let mut text = format!(
+            "# Attacks on the native backend: {}\n\nWritten by `{by}`. *Wall*: the attack against \
              every control, which must hold. *Control*: the same attack with exactly the controls in the last column left out, \
              which must work (broke); otherwise the first would prove nothing.\n\n",
+            self.mode
         );
         let _ = writeln!(text, "{}\n", self.summary());
         text.push_str("| case | attack | wall | control | left out |\n| --- | --- | --- | --- | --- |\n");
@@ -91,6 +111,20 @@ impl Report {
             let [noticed, row, strict] = mutant_words(mutant);
             let _ = writeln!(text, "| {} | {noticed} | {row} | {strict} |", mutant.control);
         }
+        text.push_str("\n## Not in this mode\n\n");
+        for row in self.rows.iter().filter(|row| row.was_not_run()) {
+            let _ = writeln!(text, "- `{}`: {}", row.what, row.wall.detail());
+        }
+        for mutant in self.mutants.iter().filter(|mutant| !mutant.is_here) {
+            let reason = mutant.reason.as_deref().unwrap_or_default();
+            let _ = writeln!(text, "- control `{}`: {reason}", mutant.control);
+        }
+        if !self.shortened.is_empty() {
+            text.push_str("\n## Shortened\n\n");
+            for (what, how) in &self.shortened {
+                let _ = writeln!(text, "- `{what}`: {how}");
+            }
+        }
         for (title, list) in [("Not applicable", &self.not_applicable), ("Later", &self.later)] {
             let _ = writeln!(text, "\n## {title}\n");
             for (case, reason) in list {
@@ -105,7 +139,8 @@ impl Report {
         let counts = self.counts();
         let (killed, all) = self.score();
         let mut text = format!(
-            "{} attacks: {} held, {} controls broke, {} without control, {} errors, {} not run; cases n/a {}, later {}",
+            "{}: {} attacks: {} held, {} controls broke, {} without control, {} errors, {} n/a in this mode; cases n/a {}, later {}",
+            self.mode,
             self.rows.len(),
             counts.held,
             counts.controls_broke,

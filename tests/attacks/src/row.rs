@@ -61,6 +61,12 @@ impl Row {
         }
     }
 
+    /// One that this mode has no use for, and why.
+    pub(crate) fn not_applicable(case: &str, what: impl Into<String>, reason: &str) -> Self {
+        let why = || Seen::Without(reason.to_owned());
+        Self::new(case, what, why(), why())
+    }
+
     pub(crate) fn leaving_out(mut self, controls: &[Control]) -> Self {
         self.left_out = controls.to_vec();
         self
@@ -76,7 +82,7 @@ impl Row {
         matches!(self.wall, Seen::Held(_)) && matches!(self.control, Seen::Broke(_) | Seen::Without(_))
     }
 
-    /// Something that the run was not given, such as the command's path; said, and not counted as passed.
+    /// Not in this mode, or something that the run was not given; said with the reason, and not counted as passed.
     pub(crate) fn was_not_run(&self) -> bool {
         matches!(self.wall, Seen::Without(_))
     }

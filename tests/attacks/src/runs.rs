@@ -2,6 +2,7 @@
 
 use crate::catalogue::{ControlName, Expect, ImageKind, Run};
 use crate::lab::{Cell, Lab, Wish};
+use crate::mode;
 use crate::probe::Output;
 use crate::row::{Row, Seen};
 use cofferdam_core::Control;
@@ -9,12 +10,19 @@ use cofferdam_linux::ControlSet;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
+/// What stands where a control was not tried because it was not asked for.
+pub(crate) const WALLS_ONLY: &str = "not tried: --walls";
+
 pub(crate) async fn run(lab: &mut Lab, case: &str, run: &Run) -> Row {
     let began = Instant::now();
+    if let Some(reason) = run.not_on.get(&lab.mode) {
+        return Row::not_applicable(case, title(run), reason);
+    }
     let (steps, behind) = (names(&run.steps), names(&run.behind));
     let wall = with_everything(lab, run, &behind).await;
-    let control = match &run.no_control {
+    let control = match run.no_control.as_ref().or_else(|| run.no_control_on.get(&lab.mode)) {
         Some(reason) => Seen::Without(reason.clone()),
+        None if lab.walls_only => Seen::Without(WALLS_ONLY.to_owned()),
         None => without(lab, run, &steps, &behind).await,
     };
     let mut row = Row::new(case, title(run), wall, control).leaving_out(&steps).took(began.elapsed());
@@ -79,7 +87,22 @@ async fn attempt(lab: &mut Lab, run: &Run, leave_out: &[Control]) -> Result<Outp
 /// Makes the image's trap setuid to an id that this sandbox's map knows.
 fn set_owner(lab: &Lab, cell: &Cell) -> std::io::Result<()> {
     let file = lab.plants.image.join("suid");
-    let owner = cell.first_id() + 2000;
+    if !mode::is_root() {
+        return set_owner_by_helper(&file, cell);
+    }
+    let owner = cell.ids().start + 2000;
     std::os::unix::fs::chown(&file, Some(owner), Some(owner))?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o6755))
+}
+
+/// The same to init's id: an ordinary user gives a file away in a namespace that maps its subordinate ids.
+fn set_owner_by_helper(file: &std::path::Path, cell: &Cell) -> std::io::Result<()> {
+    let owner = mode::parent_ids(cell.slot).start;
+    let script = format!("chown {owner}:{owner} \"$0\" && chmod 6755 \"$0\"");
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--map-root-user", "--map-auto", "/bin/sh", "-c", &script]).arg(file);
+    match command.status()? {
+        status if status.success() => Ok(()),
+        status => Err(std::io::Error::other(format!("unshare: {status}"))),
+    }
 }

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(200);
 
 pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, args: &Args) -> Result<Report, String> {
-    let mut report = Report { quick: args.quick, ..Report::default() };
+    let mut report = Report::new(lab.mode, args.quick);
     report.note_absent(catalogue);
     println!("{HEADING}");
     let heart = Heart::start(lab).await?;
@@ -35,7 +35,8 @@ pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, args: &Args) -> Re
         }
     }
     heart.stop().await?;
-    if args.wants(&["mutation"]) && args.only.as_deref().is_none_or(|only| only == "mutation") {
+    if !args.walls && args.wants(&["mutation"]) && args.only.as_deref().is_none_or(|only| only == "mutation")
+    {
         println!("\n     control            its row      strict   noticed by");
         report.mutants = mutation::run(lab, catalogue, &report.rows).await;
         report.mutants.iter().for_each(|mutant| println!("{}", mutant_line(mutant)));
@@ -66,6 +67,10 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
         report.rows.push(row.unwrap_or_else(|_| hung(id, &run.probe)));
     }
     for host in case.host.iter().filter(|host| args.wants(&[id, &host.driver])) {
+        if let Some(reason) = host.not_on.get(&lab.mode) {
+            report.rows.push(Row::not_applicable(id, &host.driver, reason));
+            continue;
+        }
         let row = timeout(PATIENCE, host::drive(lab, id, &host.driver)).await;
         report.rows.push(row.unwrap_or_else(|_| hung(id, &host.driver)));
         if let Some(short) = host.quick.as_ref().filter(|_| args.quick) {
@@ -88,7 +93,7 @@ async fn aftermath(lab: &Lab, id: &str, before: &Inventory, heart: &Heart) -> Op
         tokio::time::sleep(Duration::from_millis(20)).await;
         left = Inventory::take(&slots, &[]).left_since(before);
     }
-    let pause = heart.longest_pause();
+    let pause = heart.longest_pause().await;
     if pause > PAUSE_MAX {
         left.push(format!("the neighbour stood still for {} ms", pause.as_millis()));
     }

@@ -80,6 +80,7 @@ pub async fn out_of_memory_ends_the_sandbox(backend: &dyn Backend) {
     }
     let stats = stats(&*sandbox).await;
     assert!(stats.oom_kills >= Some(1), "{stats:?}");
+    assert!(stats.memory_limit_hits >= Some(1), "{stats:?}");
 }
 
 pub async fn out_of_memory_ends_one_process(backend: &dyn Backend) {
@@ -92,6 +93,7 @@ pub async fn out_of_memory_ends_one_process(backend: &dyn Backend) {
     assert_still_runs(&*sandbox).await;
     let stats = stats(&*sandbox).await;
     assert!(stats.oom_kills >= Some(1), "{stats:?}");
+    assert!(stats.memory_limit_hits >= Some(1), "{stats:?}");
 }
 
 pub async fn a_full_disk_is_no_space_left(backend: &dyn Backend) {

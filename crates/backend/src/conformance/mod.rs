@@ -54,6 +54,7 @@ macro_rules! conformance_cases {
                 long_arguments_arrive,
                 environment_is_exact,
                 working_directory_is_the_given_one,
+                working_directory_is_no_link_to_a_descriptor,
                 working_directory_is_made_where_asked,
                 working_directory_is_not_made_on_a_read_only_root,
                 signal_state_is_the_default,

@@ -156,6 +156,23 @@ pub async fn working_directory_is_the_given_one(backend: &dyn Backend) {
     assert_not_found("a missing folder", sandbox.start(missing).await);
 }
 
+/// Links to folders are fine. A link to a descriptor is not: it may be one of the backend's own, and lead out.
+pub async fn working_directory_is_no_link_to_a_descriptor(backend: &dyn Backend) {
+    const LINKS: usize = 32;
+    let sandbox = sandbox(backend).await;
+    let script =
+        format!("ln -s /tmp inside; for i in $(seq 0 {LINKS}); do ln -s /proc/self/fd/$i fd$i; done");
+    sh_ok(&*sandbox, &script).await;
+    let inside = ProcessSpec { cwd: path("/workspace/inside"), ..sh("pwd -P") };
+    assert_eq!(run(&*sandbox, inside).await.stdout(), "/tmp\n");
+    for i in 0..=LINKS {
+        let spec = ProcessSpec { cwd: path(&format!("/workspace/fd{i}")), ..sh("readlink /proc/self/cwd") };
+        if let Ok(process) = sandbox.start(spec).await {
+            panic!("/proc/self/fd/{i} was entered: {:?}", finish(&*process).await);
+        }
+    }
+}
+
 pub async fn working_directory_is_made_where_asked(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     for folder in ["/workspace/a/b", "/tmp/c", "/workspace"] {

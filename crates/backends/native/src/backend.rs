@@ -186,13 +186,16 @@ impl NativeBackend {
         }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
         let request = self.request(&spec, image, slot.number);
-        let (number, leave_out) = (request.sandbox, request.leave_out);
+        let (number, leave_out, fail_at) = (request.sandbox, request.leave_out, request.fail_at);
+        if fail_at == Some(Stage::Slot) {
+            return Err(failed("taking a range of user ids")(std::io::ErrorKind::Other.into()));
+        }
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
         let created = self.launcher.create(request, &inner, slot.lock(), disk.as_ref())?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
         let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
-        sandbox.make_group(leave_out)?;
+        sandbox.make_group(leave_out, fail_at)?;
         Ok(Pending { sandbox, created, ready })
     }
 }

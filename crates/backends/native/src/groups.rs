@@ -2,6 +2,10 @@
 
 use cofferdam_linux::cgroup::{self, Cgroups, Layout};
 use cofferdam_linux::slots::Slots;
+use std::time::{Duration, Instant};
+
+/// What the sandboxes of a launcher that was just killed may take to die, all together.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where groups are made, and where their files are read.
 #[derive(Debug)]
@@ -11,12 +15,20 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Removes groups that a killed launcher left: those of ranges that nobody holds.
+    /// Removes groups that a killed launcher left: those of ranges that nobody holds. Where processes live on in
+    /// one, its range is set aside.
     pub(crate) fn sweep(&self, slots: &Slots) {
+        let began = Instant::now();
         for name in self.layout.groups() {
             let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
-            if number.is_some_and(|number| slots.is_free(number)) {
-                let _ = self.cgroups.remove(&name);
+            let Some(Ok(Some(slot))) = number.map(|number| slots.try_take(number)) else { continue };
+            while self.cgroups.remove(&name).is_err() {
+                if began.elapsed() > SWEEP_PATIENCE {
+                    // A range that is not marked is still guarded: its group cannot be made anew.
+                    let _ = slot.set_aside("a killed launcher left processes in its cgroup");
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
     }

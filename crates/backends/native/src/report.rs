@@ -119,6 +119,15 @@ pub(crate) fn file_error(path: &GuestPath, errno: i32) -> BackendError {
     }
 }
 
+/// Something of a sandbox could not be ended or removed.
+pub(crate) fn set_aside(slot: u32, errno: i32) -> BackendError {
+    let step = format!(
+        "cleaning up: something of the sandbox is left, so its range of user ids, number {slot}, is set aside until \
+         the machine restarts; `cofferdam doctor` lists such ranges"
+    );
+    BackendError::failed(step, io::Error::from_raw_os_error(errno))
+}
+
 pub(crate) fn not_plain(path: &GuestPath) -> BackendError {
     BackendError::NotPermitted { path: path.to_string(), reason: "not a plain file".to_owned() }
 }

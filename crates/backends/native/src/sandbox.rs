@@ -10,12 +10,12 @@ use cofferdam_backend::{
     BackendError, Entry, EntryKind, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result,
     Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
-use cofferdam_core::{Control, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
+use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
+use cofferdam_linux::Stage;
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
 use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
-
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,8 +101,8 @@ impl NativeSandbox {
     }
 
     /// Makes the group that its processes join, and hands it to init.
-    pub(crate) fn make_group(&mut self, leave_out: ControlSet) -> Result<()> {
-        let limits = self.cgroup_limits(&self.spec.limits, leave_out);
+    pub(crate) fn make_group(&mut self, leave_out: ControlSet, fail_at: Option<Stage>) -> Result<()> {
+        let limits = CgroupLimits { fail_at, ..self.cgroup_limits(&self.spec.limits, leave_out) };
         let made = self.groups.cgroups.create(&self.group(), &limits);
         let group =
             made.map_err(|(stage, errno)| report::create_error(stage, errno.0, &self.groups.layout))?;
@@ -129,8 +129,10 @@ impl NativeSandbox {
             pids: limits.pids,
             cpu_millis: limits.cpus.millis(),
             oom_group: self.spec.oom_scope == OomScope::Sandbox,
+            files_on_disk: matches!(limits.disk, Disk::OnDisk { .. }),
             pausable: self.spec.pausable,
             leave_out,
+            fail_at: None,
         }
     }
 
@@ -314,7 +316,7 @@ impl Sandbox for NativeSandbox {
         self.connection.close();
         match errno {
             0 => Ok(()),
-            _ => Err(BackendError::failed("cleaning up", io::Error::from_raw_os_error(errno))),
+            _ => Err(report::set_aside(self.slot.number, errno)),
         }
     }
 }

@@ -18,6 +18,7 @@ fn out_of_memory_is_137_and_says_so() {
     let result = run(&["--json", "--memory", "64m", "-c", code]).json();
     assert_eq!(result["outcome"], serde_json::json!({ "kind": "oom_killed" }));
     assert!(result["exit_code"].is_null());
+    assert!(hits(&result).contains(&"memory"), "{result}");
     let peak = result["resource_usage"]["memory_peak_bytes"].as_u64().expect("a number");
     assert!(peak <= 64 << 20, "{peak}");
 }

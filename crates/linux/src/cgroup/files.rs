@@ -79,7 +79,11 @@ impl Layout {
             pids_peak: count("pids", "pids.peak"),
             io_bytes: None,
             oom_kills: text("memory", "memory.oom_control").and_then(|t| keyed(&t, "oom_kill")),
-            memory_limit_hits: count("memory", "memory.failcnt"),
+            memory_limit_hits: hits_v1(
+                count("memory", "memory.failcnt"),
+                count("memory", "memory.max_usage_in_bytes"),
+                count("memory", "memory.limit_in_bytes"),
+            ),
             pids_limit_hits: text("pids", "pids.events").and_then(|t| keyed(&t, "max")),
             cpu_throttled: text("cpu", "cpu.stat").and_then(|t| keyed(&t, "nr_throttled")),
         }
@@ -148,6 +152,13 @@ fn open_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(sys::open(sys::CWD, &text, libc::O_RDONLY | libc::O_DIRECTORY, 0)?)
 }
 
+/// How often memory was refused. Memory and swap together have the same limit here, and are asked first; on newer
+/// kernels nobody counts their refusals. A group that was full up to its limit was refused at least once.
+fn hits_v1(counted: Option<u64>, peak: Option<u64>, limit: Option<u64>) -> Option<u64> {
+    let was_full = peak.zip(limit).is_some_and(|(peak, limit)| peak >= limit);
+    counted.map(|hits| hits.max(was_full.into()))
+}
+
 fn usage_v2(folder: &Path) -> Usage {
     let text = |name: &str| text(&folder.join(name)).unwrap_or_default();
     let (cpu, events) = (text("cpu.stat"), text("memory.events"));
@@ -167,6 +178,15 @@ fn usage_v2(folder: &Path) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_that_was_full_ran_into_its_limit() {
+        assert_eq!(hits_v1(Some(0), Some(63), Some(64)), Some(0));
+        assert_eq!(hits_v1(Some(0), Some(64), Some(64)), Some(1));
+        assert_eq!(hits_v1(Some(9), Some(64), Some(64)), Some(9));
+        assert_eq!(hits_v1(Some(3), None, None), Some(3));
+        assert_eq!(hits_v1(None, Some(64), Some(64)), None);
+    }
 
     #[test]
     fn keyed_values_are_found_by_their_whole_name() {

@@ -29,16 +29,26 @@ pub struct CgroupLimits {
     pub cpu_millis: u32,
     /// Whether an out-of-memory kill takes every process of the group.
     pub oom_group: bool,
+    /// Whether its files are on a disk, where what it writes waits in memory.
+    pub files_on_disk: bool,
     /// Whether it can be paused; on version 1 that takes a group of its own.
     pub pausable: bool,
     /// Controls that a test leaves out.
     pub leave_out: ControlSet,
+    /// Where a test makes it fail.
+    pub fail_at: Option<Stage>,
 }
 
 /// The period of the CPU quota; the kernel's default.
 pub(crate) const CPU_PERIOD_US: u64 = 100_000;
 
 impl CgroupLimits {
+    /// A failpoint, behind a step that worked.
+    pub(crate) fn point(&self, stage: Stage) -> std::result::Result<(), (Stage, Errno)> {
+        let fails = cfg!(feature = "leave-out") && self.fail_at == Some(stage);
+        if fails { Err((stage, Errno(libc::EIO))) } else { Ok(()) }
+    }
+
     pub(crate) fn cpu_quota_us(&self) -> u64 {
         u64::from(self.cpu_millis) * CPU_PERIOD_US / 1000
     }

@@ -70,6 +70,7 @@ impl Tree {
                 let _ = self.remove(name);
             })?);
         }
+        limits.point(Stage::Cgroup)?;
         if let Some(devices) = self.devices.as_ref().filter(|_| !limits.leave_out.has(Control::DevicesLimit))
         {
             let fd = sys::open(devices.as_raw_fd(), c"tasks", libc::O_WRONLY, 0);
@@ -115,6 +116,10 @@ impl Tree {
         }
         let group = Group1 { base, name };
         apply(controller.name, &group, limits, proven).map_err(|e| (Stage::CgroupLimit, e))?;
+        // Not at the first, so that there is something to take back.
+        if controller.name != "memory" {
+            limits.point(Stage::CgroupLimit)?;
+        }
         group.open("tasks", libc::O_WRONLY).map_err(|e| (Stage::Cgroup, e))
     }
 

@@ -84,8 +84,10 @@ fn open_and_limit(
     let folder =
         sys::open(base, name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map_err(|e| (Stage::Cgroup, e))?;
     sys::chmod(folder.as_raw_fd(), c"cgroup.procs", 0o666).map_err(|e| (Stage::Cgroup, e))?;
+    limits.point(Stage::Cgroup)?;
     let mut proven = ControlSet::EMPTY;
     apply(&folder, limits, &mut proven).map_err(|e| (Stage::CgroupLimit, e))?;
+    limits.point(Stage::CgroupLimit)?;
     Ok(Group { entry: Entry::Folder(folder), oom: None, proven })
 }
 
@@ -97,11 +99,14 @@ fn prepare(base: &Path) -> std::io::Result<()> {
         make_folder(base)?;
     }
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    if own != "/" && base.ends_with(own.trim_start_matches('/')) {
-        move_own_group(base)?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").trim_start_matches('/');
+    // Another process, or another thread, may be at it already.
+    let is_home = !own.is_empty() && (base.ends_with(own) || base.join(HOST).ends_with(own));
+    if is_home {
+        enable_home(base)?;
+    } else {
+        enable(base)?;
     }
-    enable(base)?;
     let inits = base.join(INITS);
     make_folder(&inits)?;
     for folder in [base, &inits] {
@@ -119,6 +124,21 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
+}
+
+/// Switches the controllers on in the group that this process is in, as often as a process comes to it meanwhile:
+/// one that was forked before its parent was moved.
+fn enable_home(base: &Path) -> std::io::Result<()> {
+    const TRIES: u32 = 100;
+    for _ in 1..TRIES {
+        move_own_group(base)?;
+        match enable(base) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+    move_own_group(base)?;
+    enable(base)
 }
 
 /// A group with processes of its own cannot limit groups below it: they go into a leaf first.
@@ -149,6 +169,10 @@ pub(super) fn apply(folder: &OwnedFd, limits: &CgroupLimits, proven: &mut Contro
     if !leave_out.has(Control::MemoryLimit) {
         let bytes = limits.memory_bytes / 4096 * 4096;
         set_and_prove(folder, c"memory.max", format_args!("{bytes}"))?;
+        if limits.files_on_disk {
+            // Who writes faster than the disk takes it is slowed down, and not killed for the pages that wait.
+            set_and_prove(folder, c"memory.high", format_args!("{}", bytes / 4 * 3 / 4096 * 4096))?;
+        }
         proven.insert(Control::MemoryLimit);
         let group = u8::from(limits.oom_group);
         set_and_prove(folder, c"memory.oom.group", format_args!("{group}"))?;

@@ -5,6 +5,7 @@ use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, landlock, seccomp};
 use cofferdam_core::Control;
+use std::ffi::CStr;
 use std::os::fd::{IntoRawFd, RawFd};
 
 /// What needs no ids yet, done while the launcher maps them.
@@ -73,6 +74,11 @@ pub(super) fn die_with_parent() -> sys::Result<()> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize, 0).map(drop)
 }
 
+/// Without root, what a sandbox has of these is also counted as the user's own, who has 128 instances by default:
+/// a few for each, so that one cannot take them from the others and from the user's editor.
+const SHARED_COUNTS: [(&CStr, &[u8]); 2] =
+    [(c"/proc/sys/user/max_inotify_instances", b"16"), (c"/proc/sys/user/max_inotify_watches", b"8192")];
+
 /// Settings that are made through the launcher's /proc, as the sandbox's own will be read-only.
 pub(super) fn through_host_proc(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
     super::probe::namespaces(plan, seen);
@@ -81,6 +87,15 @@ pub(super) fn through_host_proc(plan: &InitPlan<'_>, seen: &mut ControlSet) -> S
         seen.insert(Control::NamespaceLimits);
         // Older kernels have no such file, and no fanotify for user namespaces either.
         let _ = write_and_prove(c"/proc/sys/user/max_fanotify_groups", b"0");
+        if plan.shares_counts {
+            for (path, most) in SHARED_COUNTS {
+                match write_and_prove(path, most) {
+                    // A kernel that does not count them by namespace.
+                    Err(Errno(libc::ENOENT)) => {}
+                    other => plan.at(Stage::NamespaceLimits, other)?,
+                }
+            }
+        }
     }
     if !plan.leaves_out(Control::OomVictim) {
         plan.at(Stage::OomScore, write_and_prove(c"/proc/self/oom_score_adj", b"1000"))?;
@@ -89,7 +104,7 @@ pub(super) fn through_host_proc(plan: &InitPlan<'_>, seen: &mut ControlSet) -> S
     Ok(())
 }
 
-fn write_and_prove(path: &std::ffi::CStr, value: &[u8]) -> sys::Result<()> {
+fn write_and_prove(path: &CStr, value: &[u8]) -> sys::Result<()> {
     use std::os::fd::AsRawFd;
     let fd = sys::open(sys::CWD, path, libc::O_RDWR, 0)?;
     sys::write(fd.as_raw_fd(), value)?;
@@ -127,9 +142,13 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
         plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, 1))?;
     }
     let landlock = if plan.landlock_abi > 0 && !plan.leaves_out(Control::Landlock) {
-        // What is allowed for a folder is allowed below it. /proc and /dev are read-only mounts either way.
-        let writable: &[_] =
-            if plan.writable_root { &[c"/"] } else { &[c"/workspace", c"/tmp", c"/dev/shm"] };
+        // What is allowed for a folder is allowed below it. /proc and /dev are read-only mounts either way. A test
+        // that leaves out the read-only root leaves out that alone.
+        let writable: &[_] = if plan.writable_root && !plan.leaves_out(Control::ReadOnlyRoot) {
+            &[c"/"]
+        } else {
+            &[c"/workspace", c"/tmp", c"/dev/shm"]
+        };
         Some(plan.at(Stage::Landlock, landlock::ruleset(plan.landlock_abi, writable))?.into_raw_fd())
     } else {
         None

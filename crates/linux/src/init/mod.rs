@@ -43,6 +43,8 @@ pub(crate) struct Overlay {
     pub(crate) options: CString,
     /// A host folder to bind instead, where a test leaves the overlay out.
     pub(crate) plain: CString,
+    /// The device of that folder, which the overlay's must differ from.
+    pub(crate) plain_device: u64,
     /// The folders for what is written to it, if it can be.
     pub(crate) upper: Option<Upper>,
 }
@@ -65,6 +67,8 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) has_network: bool,
     /// A filesystem on disk for the files, not attached yet; else they are in memory.
     pub(crate) disk: Option<RawFd>,
+    /// Whether the kernel counts what is made here against the user who runs the launcher, with all others of it.
+    pub(crate) shares_counts: bool,
     /// Descriptors that stay open, sorted; one may be there twice.
     pub(crate) keep: [RawFd; 6],
     pub(crate) hostname: CString,

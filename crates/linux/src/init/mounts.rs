@@ -120,8 +120,7 @@ fn files(plan: &InitPlan<'_>) -> StageResult {
 
 fn root(plan: &InitPlan<'_>) -> StageResult {
     plan.at(Stage::Root, sys::chdir(&plan.image_folder))?;
-    let is_writable = plan.writable_root || plan.leaves_out(Control::ReadOnlyRoot);
-    let flags = if is_writable { flags(plan) } else { flags(plan) | libc::MS_RDONLY };
+    let flags = if plan.writable_root { flags(plan) } else { flags(plan) | libc::MS_RDONLY };
     for (i, overlay) in plan.overlays.iter().enumerate() {
         let stage = if i == 0 { Stage::Root } else { Stage::RootPart };
         if plan.leaves_out(Control::PrivateRoot) && i > 0 {

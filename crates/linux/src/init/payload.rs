@@ -13,7 +13,7 @@ use crate::{ControlSet, caps, clone, landlock, seccomp};
 use cofferdam_core::Control;
 use libc::c_char;
 use std::ffi::{CStr, c_void};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// The controls that each process proves for itself.
 pub(super) const CONTROLS: ControlSet = ControlSet::of(&[
@@ -270,16 +270,29 @@ fn drop_privileges(plan: &InitPlan<'_>) -> StageResult {
         .map(drop)
 }
 
+/// The guest, or an image, may have made the folder a link to anything. Until the descriptors are closed some of
+/// them are folders of the host (on cgroup version 2 the sandbox's group is), so that a link through
+/// /proc/self/fd would lead out.
 fn enter_workdir(walls: &Walls<'_>) -> StageResult {
     let plan = walls.plan;
-    let entered = match sys::chdir(walls.cwd) {
+    let entered = match enter_folder(walls.cwd) {
         Err(Errno(libc::ENOENT)) if walls.make_cwd => {
             let relative = super::files::below_root(walls.cwd);
-            super::files::make_folders(relative).and_then(|()| sys::chdir(walls.cwd))
+            super::files::make_folders(relative).and_then(|()| enter_folder(walls.cwd))
         }
         other => other,
     };
     plan.at(Stage::PayloadWorkdir, entered)
+}
+
+fn enter_folder(path: &CStr) -> sys::Result<()> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    let folder = sys::openat2(sys::CWD, path, flags, 0, sys::RESOLVE_NO_MAGICLINKS)?;
+    sys::fchdir(folder.as_raw_fd())?;
+    // What is outside the root has no path that begins with a slash.
+    let mut buffer = [0u8; libc::PATH_MAX as usize];
+    let is_inside = sys::getcwd(&mut buffer)?.starts_with(b"/");
+    if is_inside { Ok(()) } else { Err(Errno(libc::EXDEV)) }
 }
 
 fn restrict(walls: &Walls<'_>) -> StageResult {

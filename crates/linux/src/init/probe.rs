@@ -1,6 +1,6 @@
 //! The proofs behind the isolation report: each control is looked at from inside, after the fact.
 
-use super::{InitPlan, Kit};
+use super::{InitPlan, Kit, Overlay};
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps};
 use cofferdam_core::Control;
@@ -69,8 +69,13 @@ fn root_and_files(plan: &InitPlan<'_>, seen: &mut ControlSet) {
         seen.set(Control::ReadOnlyRoot, root.flags & RDONLY != 0);
     }
     let parts = plan.overlays.iter().map(|overlay| part_path(&overlay.target));
-    let private = |path: &CStr| flags_of(path).is_ok_and(|stat| stat.kind == OVERLAY);
-    seen.set(Control::PrivateRoot, parts.clone().all(private));
+    // The host's own root may be an overlay, too: the sandbox's is another one.
+    let private = |overlay: &Overlay| {
+        let path = part_path(&overlay.target);
+        flags_of(path).is_ok_and(|stat| stat.kind == OVERLAY)
+            && sys::stat_at(sys::CWD, path, 0).is_ok_and(|stat| stat.st_dev != overlay.plain_device)
+    };
+    seen.set(Control::PrivateRoot, plan.overlays.iter().all(private));
     let strict = [c"/workspace", c"/tmp", c"/dev/shm", c"/proc"];
     let flags_hold = parts.chain(strict).all(|path| mount_flags(path, NOSUID | NODEV));
     seen.set(Control::MountFlags, flags_hold && mount_flags(c"/dev", NOSUID));

@@ -52,7 +52,9 @@ impl Launcher {
             request.leave_out = ControlSet::EMPTY;
             request.fail_at = None;
         }
-        if matches!(request.fail_at, Some(Stage::Slot | Stage::Clone | Stage::IdMap)) {
+        // An overlay without an upper layer is read-only whatever its flags: this is the control left out.
+        request.writable_root |= request.leave_out.has(Control::ReadOnlyRoot);
+        if request.fail_at == Some(Stage::Clone) {
             return Err((Stage::Clone, Errno(libc::EIO)));
         }
         let mut next = |i| fds.take(i).ok_or((Stage::Clone, Errno(libc::EBADMSG)));
@@ -66,11 +68,11 @@ impl Launcher {
             pid,
             pidfd,
             slot: request.slot,
-            _lock: lock,
+            lock,
             disk: disk.map(|disk| disk.top),
             _alive: alive,
             is_dead: false,
-            is_unwanted: false,
+            unwanted_since: None,
         };
         self.live.insert(request.sandbox, live);
         Ok(())
@@ -94,7 +96,7 @@ impl Launcher {
         };
         let plan = self.plan(request, fds, network.is_some(), proven)?;
         // Attached until the end of this function, by when the sandbox has its own.
-        let _layers = if request.writable_root { Some(self.stage_layers(request)?) } else { None };
+        let _layers = if maps_layers(request) { Some(self.stage_layers(request)?) } else { None };
         let mut flags = namespaces(request.leave_out);
         if let Some(network) = &network {
             network::enter(network).map_err(|e| (Stage::Clone, e))?;
@@ -119,7 +121,10 @@ impl Launcher {
         let clone::Forked::Parent { pid, pidfd } = forked.map_err(|e| (Stage::Clone, e))? else {
             return Err((Stage::Clone, Errno(libc::EINVAL)));
         };
-        let mapped = map_ids(pid, self.ids, owner, request);
+        let mapped = match request.fail_at {
+            Some(Stage::IdMap) => Err(Errno(libc::EIO)),
+            _ => map_ids(pid, self.ids, owner, request),
+        };
         if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop)) {
             let _ = sys::pidfd_kill(pidfd.as_raw_fd(), libc::SIGKILL);
             let _ = sys::wait_pid(pid);
@@ -162,7 +167,7 @@ impl Launcher {
         proven: ControlSet,
     ) -> Result<InitPlan<'_>, Failed> {
         let names = self.images.get(&request.image).ok_or((Stage::Root, Errno(libc::ENOENT)))?;
-        let image_folder = match request.writable_root {
+        let image_folder = match maps_layers(request) {
             true => layers::folder(request.image),
             false => format!("/i{}", request.image),
         };
@@ -171,10 +176,11 @@ impl Launcher {
             sync: fds.sync,
             disk: fds.disk,
             has_network,
+            shares_counts: self.ids != Ids::Host,
             keep: fds.keep(),
             hostname: c_string(request.hostname.as_str())?,
             image_folder: c_string(image_folder)?,
-            overlays: overlays(names, request.writable_root)?,
+            overlays: overlays(request.image, names, request.writable_root)?,
             files_options: c_string(files_options(request))?,
             files_bytes: request.files_bytes,
             files_inodes: request.files_inodes,
@@ -194,6 +200,12 @@ impl Launcher {
             fail_at: request.fail_at,
         })
     }
+}
+
+/// Whether the layers are to look like the user's own: for a root that was asked to be writable, and not where a
+/// test only leaves out that it is read-only.
+fn maps_layers(request: &CreateRequest) -> bool {
+    request.writable_root && !request.leave_out.has(Control::ReadOnlyRoot)
 }
 
 fn namespaces(leave_out: ControlSet) -> u64 {
@@ -230,7 +242,8 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
     let map = match ids {
         Ids::Host => format!("0 {first} {IDS_PER_SLOT}\n"),
         Ids::Pairs => {
-            let (init, payload) = pair(request.slot);
+            // An owner of 0 is what is left when a test leaves out the sandbox's own ids.
+            let (init, payload) = if first == 0 { (0, 1) } else { pair(request.slot) };
             format!("{INIT_ID} {init} 1\n{PAYLOAD_ID} {payload} 1\n")
         }
         Ids::One => format!("{PAYLOAD_ID} 0 1\n"),
@@ -242,9 +255,13 @@ fn map_ids(pid: i32, ids: Ids, first: u32, request: &CreateRequest) -> sys::Resu
     Ok(())
 }
 
-fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
+fn overlays(image: u32, names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed> {
+    let device = |layer: &str| -> Result<u64, Failed> {
+        let stat = sys::stat_at(sys::CWD, &c_string(format!("/i{image}/{layer}"))?, 0);
+        stat.map(|stat| stat.st_dev).map_err(|errno| (Stage::Root, errno))
+    };
     let mut overlays = Vec::with_capacity(names.len());
-    let mut add = |name: &str, target: String, lower: &str, plain: &str| {
+    let mut add = |name: &str, target: String, lower: &str, plain_name: &str| {
         let upper = if is_writable { Some(upper(name)?) } else { None };
         let mut options = format!("lowerdir={lower}");
         if is_writable {
@@ -252,8 +269,8 @@ fn overlays(names: &[String], is_writable: bool) -> Result<Vec<Overlay>, Failed>
             // Without a privilege on the host, an overlay keeps its notes in attributes of the user's.
             let _ = write!(options, ",upperdir={folder}/upper,workdir={folder}/work,userxattr");
         }
-        let (target, options, plain) = (c_string(target)?, c_string(options)?, c_string(plain)?);
-        overlays.push(Overlay { target, options, plain, upper });
+        let (target, options, plain) = (c_string(target)?, c_string(options)?, c_string(plain_name)?);
+        overlays.push(Overlay { target, options, plain, plain_device: device(plain_name)?, upper });
         Ok(())
     };
     add("base", "/new".to_owned(), "base:image", "image")?;

@@ -21,10 +21,12 @@ use crate::slots;
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, clone, disk, landlock, socket};
+use cofferdam_core::Control;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How a launcher is started.
 #[derive(Debug, Clone)]
@@ -71,14 +73,19 @@ struct Live {
     pidfd: OwnedFd,
     /// The number of its range of ids, and the lock on that.
     slot: u32,
-    _lock: OwnedFd,
+    lock: OwnedFd,
     /// The folder at the top of its disk, where it has one.
     disk: Option<OwnedFd>,
     /// Its init watches the other end, and goes when this process does.
     _alive: OwnedFd,
     is_dead: bool,
-    is_unwanted: bool,
+    /// When its end was asked for.
+    unwanted_since: Option<Instant>,
 }
+
+/// A process takes a moment to die, with much memory a second or two. One that takes this long hangs in the kernel
+/// or was stopped from outside, and nobody knows for how long.
+const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 
 struct Launcher {
     socket: RawFd,
@@ -94,6 +101,8 @@ struct Launcher {
     makes_spares: bool,
     images: HashMap<u32, Vec<String>>,
     live: HashMap<u32, Live>,
+    /// Those that could not be ended: what they hold stays theirs for as long as this process lives.
+    set_aside: Vec<Live>,
     namespaces: NamespaceIds,
     keyring: usize,
     landlock_abi: u32,
@@ -104,8 +113,12 @@ struct Launcher {
 
 /// Runs the launcher in this process, which must have one thread; never returns.
 pub fn run(socket: OwnedFd, options: &LauncherOptions) -> ! {
+    run_failing(socket, options, None)
+}
+
+fn run_failing(socket: OwnedFd, options: &LauncherOptions, fail_at: Option<Stage>) -> ! {
     let raw = socket.as_raw_fd();
-    match Launcher::start(socket.into_raw_fd(), options) {
+    match Launcher::start(socket.into_raw_fd(), options, fail_at) {
         Ok(mut launcher) => launcher.serve(),
         Err((stage, errno)) => {
             reply(raw, LauncherEvent::Unusable { stage, errno: errno.0 }, &[]);
@@ -123,8 +136,13 @@ fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
 }
 
 impl Launcher {
-    fn start(socket: RawFd, options: &LauncherOptions) -> Result<Self, (Stage, Errno)> {
+    fn start(
+        socket: RawFd,
+        options: &LauncherOptions,
+        fail_at: Option<Stage>,
+    ) -> Result<Self, (Stage, Errno)> {
         let at = |stage| move |errno| (stage, errno);
+        let point = |stage| if fail_at == Some(stage) { Err((stage, Errno(libc::EIO))) } else { Ok(()) };
         sys::set_name(c"coffer-launch");
         sys::reset_signals();
         // Ctrl-C on the host's terminal must not end it before it has cleaned up.
@@ -138,10 +156,15 @@ impl Launcher {
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
         bits.map_err(at(Stage::Identity))?;
         staging::enter(ids).map_err(at(Stage::Propagation))?;
+        point(Stage::Propagation)?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
         let namespaces = staging::own_namespaces();
         let home_network = network::own();
-        let spare_network = network::make(home_network.as_ref()).ok();
+        let spare_network = match leave_out.has(Control::NetNamespace) {
+            false => network::make(home_network.as_ref()).ok(),
+            // Without root this process stays in what it makes, which would be a wall of its own.
+            true => None,
+        };
         Ok(Self {
             socket,
             signals,
@@ -153,6 +176,7 @@ impl Launcher {
             makes_spares: options.makes_spares,
             images: HashMap::new(),
             live: HashMap::new(),
+            set_aside: Vec::new(),
             namespaces,
             keyring,
             landlock_abi: landlock::abi(),
@@ -167,12 +191,13 @@ impl Launcher {
         let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
         loop {
             let mut fds = [watch(self.socket), watch(self.signals)];
-            if sys::poll(&mut fds, -1).is_err() {
+            if sys::poll(&mut fds, self.patience_ms()).is_err() {
                 continue;
             }
             if fds[1].revents != 0 {
                 self.reap();
             }
+            self.give_up_on_the_undying();
             if fds[0].revents != 0 {
                 match socket::receive(self.socket, &mut buffer) {
                     Ok((0, _)) => self.shut_down(),
@@ -223,7 +248,7 @@ impl Launcher {
             reply(self.socket, LauncherEvent::Destroyed { sandbox, errno: 0 }, &[]);
             return;
         };
-        live.is_unwanted = true;
+        live.unwanted_since.get_or_insert_with(Instant::now);
         if live.is_dead {
             self.bury(sandbox);
         } else {
@@ -244,7 +269,7 @@ impl Launcher {
         let Some((sandbox, live)) = found else { return };
         live.is_dead = true;
         // Until the host asks for its end, its cgroup stays, for what it can tell.
-        if live.is_unwanted {
+        if live.unwanted_since.is_some() {
             let sandbox = *sandbox;
             self.bury(sandbox);
         }
@@ -253,12 +278,39 @@ impl Launcher {
     fn bury(&mut self, sandbox: u32) {
         let Some(live) = self.live.remove(&sandbox) else { return };
         let removed = self.remove_group(&slots::slot_name(live.slot));
-        if let Some(disk) = live.disk {
+        if let Some(disk) = &live.disk {
             // Where that fails, the unmount takes longer, and nothing else is different.
             let _ = disk::give_up(disk.as_raw_fd());
         }
-        let errno = removed.err().map_or(0, |errno| errno.0);
-        reply(self.socket, LauncherEvent::Destroyed { sandbox, errno }, &[]);
+        match removed {
+            Ok(()) => reply(self.socket, LauncherEvent::Destroyed { sandbox, errno: 0 }, &[]),
+            Err(errno) => self.set_aside(sandbox, live, errno, "its cgroup could not be removed"),
+        }
+    }
+
+    /// Something of a sandbox is left: nobody else may have its ids, this host or another, now or later.
+    fn set_aside(&mut self, sandbox: u32, live: Live, errno: Errno, reason: &str) {
+        // Where it cannot be written down, the lock still holds while this process lives.
+        let _ = slots::set_aside(live.lock.as_raw_fd(), reason);
+        self.set_aside.push(live);
+        reply(self.socket, LauncherEvent::Destroyed { sandbox, errno: errno.0 }, &[]);
+    }
+
+    /// How long until the next sandbox that is to die should be dead.
+    fn patience_ms(&self) -> i32 {
+        let waited =
+            self.live.values().filter_map(|live| live.unwanted_since).map(|since| since.elapsed()).max();
+        waited.map_or(-1, |waited| DEATH_PATIENCE.saturating_sub(waited).as_millis() as i32 + 1)
+    }
+
+    fn give_up_on_the_undying(&mut self) {
+        let is_late = |live: &Live| live.unwanted_since.is_some_and(|since| since.elapsed() > DEATH_PATIENCE);
+        let late: Vec<u32> = self.live.iter().filter(|(_, live)| is_late(live)).map(|(id, _)| *id).collect();
+        for sandbox in late {
+            if let Some(live) = self.live.remove(&sandbox) {
+                self.set_aside(sandbox, live, Errno(libc::ETIMEDOUT), "its init does not die");
+            }
+        }
     }
 
     fn remove_group(&self, name: &str) -> sys::Result<()> {
@@ -269,19 +321,22 @@ impl Launcher {
     /// The host is gone, or done: ends everything, removes it, and exits.
     fn shut_down(&mut self) -> ! {
         for live in self.live.values_mut() {
-            live.is_unwanted = true;
+            live.unwanted_since.get_or_insert_with(Instant::now);
             let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
         }
-        while self.live.values().any(|live| !live.is_dead) {
-            match sys::wait_any(true) {
-                Ok(Some((pid, _))) => self.mark_dead(pid),
-                Ok(None) | Err(Errno(libc::EINTR)) => {}
-                Err(_) => break,
-            }
-        }
-        let rest: Vec<u32> = self.live.keys().copied().collect();
-        for sandbox in rest {
+        // Those that were dead already have nobody left who would ask for their end.
+        let dead: Vec<u32> = self.live.iter().filter(|(_, live)| live.is_dead).map(|(id, _)| *id).collect();
+        for sandbox in dead {
             self.bury(sandbox);
+        }
+        while !self.live.is_empty() {
+            let signals = libc::pollfd { fd: self.signals, events: libc::POLLIN, revents: 0 };
+            let mut fds = [signals];
+            let _ = sys::poll(&mut fds, self.patience_ms());
+            if fds[0].revents != 0 {
+                self.reap();
+            }
+            self.give_up_on_the_undying();
         }
         sys::exit(0)
     }
@@ -303,9 +358,15 @@ fn remove_folder(parent: &OwnedFd, name: &CStr) -> sys::Result<()> {
 ///
 /// For a host that cannot fork because it has threads: it executes a program that calls this first of all.
 pub fn run_on_stdin(options: &LauncherOptions) -> ! {
+    run_on_stdin_failing(options, None)
+}
+
+/// The same with a failpoint in the launcher's own set-up; for the attack suite, and without effect elsewhere.
+pub fn run_on_stdin_failing(options: &LauncherOptions, fail_at: Option<Stage>) -> ! {
+    let fail_at = fail_at.filter(|_| cfg!(feature = "leave-out"));
     match sys::dup_above(0, 3) {
         // SAFETY: the number is new and nobody else's.
-        Ok(fd) => run(unsafe { OwnedFd::from_raw_fd(fd) }, options),
+        Ok(fd) => run_failing(unsafe { OwnedFd::from_raw_fd(fd) }, options, fail_at),
         Err(_) => sys::exit(1),
     }
 }

@@ -42,9 +42,13 @@ pub(super) fn enter(ids: Ids) -> Result<()> {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
     make_dev(is_root)?;
-    if let Some(dev) = host_dev {
+    if cfg!(feature = "leave-out") {
         sys::mkdir(sys::CWD, c"host-dev", 0o755)?;
-        sys::attach_mount(dev.as_raw_fd(), c"host-dev")?;
+        match host_dev {
+            Some(dev) => sys::attach_mount(dev.as_raw_fd(), c"host-dev")?,
+            // Without root only the whole tree can be had, and only in this namespace.
+            None => sys::mount(Some(c"/dev"), c"host-dev", None, libc::MS_BIND | libc::MS_REC, None)?,
+        }
     }
     if is_root {
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -95,6 +99,9 @@ fn make_dev(is_root: bool) -> Result<()> {
             return Err(Errno(libc::ENODEV));
         }
         sys::mount(Some(&host), path, None, libc::MS_BIND, None)?;
+        // A mount of its own has the host's flags, not the folder's. The device itself must stay usable.
+        let mount = sys::open(sys::CWD, path, libc::O_PATH, 0)?;
+        sys::mount_setattr(mount.as_raw_fd(), sys::MOUNT_ATTR_NOSUID | sys::MOUNT_ATTR_NOEXEC, -1)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::leak::mapping;
 use super::{Looks, broke, held};
 use crate::inventory::{children, is_alive, marked};
 use crate::lab::Lab;
+use crate::mode;
 use crate::plants::random_hex;
 use crate::row::Seen;
 use std::collections::BTreeSet;
@@ -63,10 +64,12 @@ fn groups_of(marker: &str) -> BTreeSet<String> {
     let mut groups = BTreeSet::new();
     for pid in marked(marker) {
         let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        for line in text.lines().filter(|line| line.contains("/cofferdam/s")) {
-            let mut parts = line.splitn(3, ':').skip(1);
-            if let (Some(controller), Some(path)) = (parts.next(), parts.next()) {
-                groups.insert(format!("/sys/fs/cgroup/{controller}{path}"));
+        for path in text.lines().filter_map(|line| line.splitn(3, ':').nth(2)) {
+            let name = path.rsplit('/').next().unwrap_or("");
+            if name.strip_prefix('s').is_some_and(|number| number.parse::<u32>().is_ok()) {
+                let folders = mode::group_folders().into_iter().map(|folder| folder.join(name));
+                groups
+                    .extend(folders.filter(|group| group.exists()).map(|group| group.display().to_string()));
             }
         }
     }

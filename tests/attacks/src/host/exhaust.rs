@@ -5,8 +5,10 @@ use crate::heart::Heart;
 use crate::inventory::{self, Inventory};
 use crate::job;
 use crate::lab::{Lab, MEMORY_BYTES, Wish};
+use crate::mode::{self, Mode};
 use crate::row::Seen;
 use cofferdam_core::{Control, Outcome};
+use cofferdam_linux::cgroup::Layout;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -68,18 +70,7 @@ pub(crate) async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::SwapOff])] {
         let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
-        let group = format!("/sys/fs/cgroup/memory/cofferdam/s{}", cell.slot);
-        let read =
-            |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
-        let seen = match (read("memory.memsw.limit_in_bytes"), read("memory.swappiness")) {
-            (Ok(bytes), _) if bytes == MEMORY_BYTES.to_string() => {
-                held("memory and swap together are limited")
-            }
-            (Ok(bytes), _) => broke(format!("memory and swap together: {bytes}")),
-            (Err(_), Ok(text)) if text == "0" => held("swappiness is 0"),
-            (Err(_), Ok(text)) => broke(format!("swappiness is {text}")),
-            (Err(error), Err(_)) => Seen::Error(format!("{group}: {error}")),
-        };
+        let seen = swap_limit(cell.slot);
         cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
         looks.push(seen);
     }
@@ -87,10 +78,42 @@ pub(crate) async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     Ok((looks.remove(0), control))
 }
 
+/// What the group's own files say of swap.
+fn swap_limit(slot: u32) -> Seen {
+    let (group, is_v1) = match mode::layout() {
+        Layout::V1 { .. } => (format!("/sys/fs/cgroup/memory/cofferdam/s{slot}"), true),
+        Layout::V2 { base } => (base.join(format!("s{slot}")).display().to_string(), false),
+        Layout::None { reason } => return Seen::Error(reason.clone()),
+    };
+    let read = |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
+    if !is_v1 {
+        return match read("memory.swap.max") {
+            Ok(text) if text == "0" => held("memory.swap.max is 0"),
+            Ok(text) => broke(format!("memory.swap.max is {text}")),
+            Err(error) => Seen::Error(format!("{group}: {error}")),
+        };
+    }
+    match (read("memory.memsw.limit_in_bytes"), read("memory.swappiness")) {
+        (Ok(bytes), _) if bytes == MEMORY_BYTES.to_string() => held("memory and swap together are limited"),
+        (Ok(bytes), _) => broke(format!("memory and swap together: {bytes}")),
+        (Err(_), Ok(text)) if text == "0" => held("swappiness is 0"),
+        (Err(_), Ok(text)) => broke(format!("swappiness is {text}")),
+        (Err(error), Err(_)) => Seen::Error(format!("{group}: {error}")),
+    }
+}
+
+/// What keeps one sandbox's inotify instances from another: ids of its own, or, without root, a number of its own.
+pub(crate) fn inotify_control(mode: Mode) -> Control {
+    match mode {
+        Mode::RootV1 | Mode::RootV2 => Control::OwnHostUids,
+        Mode::RootlessV2 => Control::NamespaceLimits,
+    }
+}
+
 /// One sandbox takes every inotify instance that it can get; another needs some.
 pub(crate) async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
-    for wish in [Wish::default(), Wish::without(&[Control::OwnHostUids])] {
+    for wish in [Wish::default(), Wish::without(&[inotify_control(lab.mode)])] {
         let hog = lab.cell(&wish).await.map_err(|e| e.to_string())?;
         let cell = lab.cell(&wish).await.map_err(|e| e.to_string())?;
         let _hogging = lab.start(&hog, &["exhaust-06-inotify-hog", "3"]).await?;

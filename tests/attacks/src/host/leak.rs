@@ -4,6 +4,7 @@ use super::{Looks, broke, held};
 use crate::inventory::children;
 use crate::lab::{Cell, Lab, Launched, Wish, create, process};
 use crate::row::Seen;
+use cofferdam_backend::ExitStatus;
 use cofferdam_core::Control;
 use cofferdam_linux::ControlSet;
 use std::fs::{self, File};
@@ -30,7 +31,7 @@ pub(crate) async fn init(lab: &mut Lab) -> Result<Looks, String> {
 
 /// The sandbox's init, as the host numbers it.
 pub(crate) fn init_of(cell: &Cell) -> Result<u32, String> {
-    let first = cell.first_id();
+    let first = cell.ids().start;
     let is_it = |pid: &u32| {
         let map = fs::read_to_string(format!("/proc/{pid}/uid_map")).unwrap_or_default();
         map.split_whitespace().nth(1) == Some(&first.to_string())
@@ -134,6 +135,38 @@ pub(crate) async fn neighbours(lab: &mut Lab) -> Result<Looks, String> {
         }
         let text = format!("{}; {}", lock.summary(), socket.summary());
         looks.push(if lock.held() && socket.held() { held(text) } else { broke(text) });
+    }
+    let control = looks.pop().unwrap_or(Seen::Error(String::new()));
+    Ok((looks.remove(0), control))
+}
+
+const SIGSEGV: i32 = 11;
+
+/// Where the test VM's collector of crashes leaves a line for each.
+const CAUGHT: &str = "/run/cores/caught";
+
+/// A crash where core_pattern is a pipe: the kernel starts a program of the host with the sandbox's memory as its
+/// input, whatever the sandbox is limited to, unless the limit is exactly one byte.
+pub(crate) async fn piped_core(lab: &mut Lab) -> Result<Looks, String> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").map_err(|e| e.to_string())?;
+    if !pattern.starts_with("|/run/catch-core") {
+        return Err(format!("not the VM's collector: {pattern}"));
+    }
+    let mut looks = Vec::new();
+    for wish in [Wish::default(), Wish::without(&[Control::CoreDumpsOff])] {
+        let before = fs::read_to_string(CAUGHT).unwrap_or_default();
+        let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
+        let argv = ["/bin/sh", "-c", "kill -SEGV $$"].map(str::to_owned).to_vec();
+        let crashed = cell.sandbox.start(process(argv)).await.map_err(|e| e.to_string())?;
+        let status = crashed.wait().await.map_err(|e| e.to_string())?;
+        // The kernel waits for the collector before it lets the process go, so that what is caught is there by now.
+        cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
+        let after = fs::read_to_string(CAUGHT).unwrap_or_default();
+        looks.push(match after.strip_prefix(&before) {
+            _ if status != ExitStatus::Signaled(SIGSEGV) => Seen::Error(format!("no crash: {status:?}")),
+            Some("") => held("the collector was not called"),
+            _ => broke(format!("the collector was handed the memory of a process: {}", after.trim_end())),
+        });
     }
     let control = looks.pop().unwrap_or(Seen::Error(String::new()));
     Ok((looks.remove(0), control))

@@ -10,6 +10,7 @@ mod outlive;
 mod output;
 pub(crate) mod posture;
 mod races;
+mod undying;
 
 use crate::lab::Lab;
 use crate::row::{Row, Seen};
@@ -32,6 +33,7 @@ pub(crate) const DRIVERS: &[&str] = &[
     "leak-01-command",
     "leak-02-two-tenants",
     "leak-07-neighbours",
+    "leak-08-piped",
     "exhaust-03-deadline",
     "exhaust-04-gone",
     "exhaust-05-swap",
@@ -47,6 +49,7 @@ pub(crate) const DRIVERS: &[&str] = &[
     "outlive-06-kill-launcher",
     "outlive-06-kill-command",
     "outlive-08-frozen",
+    "outlive-09-set-aside",
     "files-01-upload",
     "files-02-chown",
     "files-03-collect",
@@ -66,7 +69,8 @@ pub(crate) async fn drive(lab: &mut Lab, case: &str, driver: &str) -> Row {
     let (row, left_out) = match driver {
         "outlive-06-kill-launcher" => (outlive::kill_launcher(lab).await, vec![Control::DiesWithHost]),
         "exhaust-05-swap" => (exhaust::swap(lab).await, vec![Control::SwapOff]),
-        "exhaust-06-inotify" => (exhaust::inotify(lab).await, vec![Control::OwnHostUids]),
+        "exhaust-06-inotify" => (exhaust::inotify(lab).await, vec![exhaust::inotify_control(lab.mode)]),
+        "leak-08-piped" => (leak::piped_core(lab).await, vec![Control::CoreDumpsOff]),
         "leak-01-init" => (leak::init(lab).await, vec![Control::CleanEnvironment]),
         "leak-07-neighbours" => (leak::neighbours(lab).await, vec![Control::PrivateRoot]),
         "escape-07-exec-self" => (escape::exec_self(lab).await, vec![Control::Landlock]),
@@ -100,6 +104,7 @@ async fn alone(lab: &mut Lab, driver: &str) -> Result<Looks, String> {
         "outlive-04-inventory" => outlive::many_runs(lab).await,
         "outlive-05-scan" => outlive::double_fork(lab).await,
         "outlive-06-kill-command" => command::kill(lab).await,
+        "outlive-09-set-aside" => undying::set_aside(lab).await,
         "outlive-08-frozen" => outlive::frozen(lab).await,
         "files-01-upload" => files::upload(lab).await,
         "files-02-chown" => files::chown(lab).await,

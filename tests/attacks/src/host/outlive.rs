@@ -182,9 +182,9 @@ async fn launcher_killed(
 
 /// Takes away what a killed launcher could not.
 fn remove_groups(slots: &BTreeSet<u32>) {
-    for controller in std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
+    for folder in crate::mode::group_folders() {
         for slot in slots {
-            let _ = std::fs::remove_dir(controller.path().join(format!("cofferdam/s{slot}")));
+            let _ = std::fs::remove_dir(folder.join(format!("s{slot}")));
         }
     }
 }

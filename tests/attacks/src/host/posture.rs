@@ -7,9 +7,13 @@ use super::leak::init_of;
 use super::{Looks, broke, held};
 use crate::inventory::children;
 use crate::lab::{Cell, Lab, PROBE, Wish, guest, process};
+use crate::mode::{self, Mode};
 use crate::row::Seen;
+use cofferdam_linux::cgroup::Layout;
 use std::fmt::Write;
 use std::fs;
+use std::io::ErrorKind::PermissionDenied;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use tokio::io::AsyncReadExt;
@@ -36,12 +40,12 @@ pub(crate) async fn golden(lab: &mut Lab) -> Result<Looks, String> {
     let again = take(lab, &Wish { spares: true, ..Wish::default() }).await?;
     if std::env::var_os("COFFERDAM_BLESS").is_some() {
         for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
-            fs::write(golden_file(name), text).map_err(|e| e.to_string())?;
+            fs::write(golden_file(lab.mode, name), text).map_err(|e| e.to_string())?;
         }
     }
     let mut wrong = Vec::new();
     for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
-        let wanted = fs::read_to_string(golden_file(name)).map_err(|e| format!("{name}: {e}"))?;
+        let wanted = fs::read_to_string(golden_file(lab.mode, name)).map_err(|e| format!("{name}: {e}"))?;
         wrong.extend(difference(&wanted, text).map(|line| format!("{name}: {line}")));
     }
     wrong.extend(difference(&seen.init, &again.init).map(|line| format!("init by a server: {line}")));
@@ -56,10 +60,10 @@ pub(crate) async fn golden(lab: &mut Lab) -> Result<Looks, String> {
     Ok((wall, Seen::Without("each control is left out in turn: see the mutations".to_owned())))
 }
 
-fn golden_file(name: &str) -> PathBuf {
+fn golden_file(mode: Mode, name: &str) -> PathBuf {
     let folder = std::env::var_os("COFFERDAM_GOLDEN").map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden"));
-    folder.join(format!("{name}-root-v1.txt"))
+    folder.join(format!("{name}-{mode}.txt"))
 }
 
 /// The lines that are in one text only.
@@ -98,17 +102,21 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?;
     for thread in threads.flatten() {
         let status = fs::read_to_string(thread.path().join("status")).map_err(|e| e.to_string())?;
-        status_lines(&mut text, &status, cell.first_id());
+        status_lines(&mut text, &status, &cell.ids());
     }
     for map in ["uid_map", "gid_map"] {
-        let fields: Vec<String> =
-            read(map)?.split_whitespace().map(|n| relative(n, cell.first_id())).collect();
+        let fields: Vec<String> = read(map)?.split_whitespace().map(|n| relative(n, &cell.ids())).collect();
         let _ = writeln!(text, "{map} {}", fields.join(" "));
     }
     for kind in ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] {
-        let link = |who: &str| fs::read_link(format!("/proc/{who}/ns/{kind}")).map_err(|e| e.to_string());
-        let is_own = link(&pid.to_string())? != link("self")?;
-        let _ = writeln!(text, "namespace {kind} {}", if is_own { "own" } else { "the host's" });
+        let link = |who: &str| fs::read_link(format!("/proc/{who}/ns/{kind}"));
+        let shown = match (link(&pid.to_string()), link("self").map_err(|e| e.to_string())?) {
+            (Ok(its), host) if its == host => "the host's",
+            (Ok(_), _) => "own",
+            (Err(error), _) if !mode::is_root() && error.kind() == PermissionDenied => CLOSED,
+            (Err(error), _) => return Err(error.to_string()),
+        };
+        let _ = writeln!(text, "namespace {kind} {shown}");
     }
     descriptors(&mut text, pid, cell.slot)?;
     groups(&mut text, &read("cgroup")?, cell.slot);
@@ -124,15 +132,20 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
     }
     let _ = writeln!(text, "oom_score_adj {}", read("oom_score_adj")?.trim());
     for name in ["environ", "cmdline"] {
-        let bytes = fs::read(format!("/proc/{pid}/{name}")).map_err(|e| e.to_string())?;
+        let Some(bytes) = look_at(pid, &["cat", &format!("/proc/{pid}/{name}")])? else {
+            let _ = writeln!(text, "{name} {CLOSED}");
+            continue;
+        };
         let blank = bytes.iter().all(|byte| *byte == 0);
         let shown = String::from_utf8_lossy(&bytes).replace('\0', " ");
         let _ = writeln!(text, "{name} {}", if blank { "blank" } else { shown.trim() });
     }
     let owner = fs::metadata(format!("/proc/{pid}/status")).map_err(|e| e.to_string())?.uid();
-    let _ = writeln!(text, "files in /proc belong to {}", relative(&owner.to_string(), cell.first_id()));
+    let _ = writeln!(text, "files in /proc belong to {}", relative(&owner.to_string(), &cell.ids()));
     session(&mut text, &read("stat")?);
-    let _ = writeln!(text, "user namespaces allowed {}", user_namespaces(pid)?);
+    let allowed = user_namespaces(pid)?;
+    let shown = if allowed.is_empty() && !mode::is_root() { CLOSED } else { &allowed };
+    let _ = writeln!(text, "user namespaces allowed {shown}");
     if is_payload {
         let cwd = fs::read_link(format!("/proc/{pid}/cwd")).map_err(|e| e.to_string())?;
         let _ = writeln!(text, "cwd {}", cwd.display());
@@ -141,14 +154,14 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
 }
 
 /// An id of the sandbox's range as `+n`, any other as it is.
-fn relative(number: &str, first: u32) -> String {
+fn relative(number: &str, ids: &Range<u32>) -> String {
     match number.parse::<u32>() {
-        Ok(n) if (first..first + 65_536).contains(&n) => format!("+{}", n - first),
+        Ok(n) if ids.contains(&n) => format!("+{}", n - ids.start),
         _ => number.to_owned(),
     }
 }
 
-fn status_lines(text: &mut String, status: &str, first: u32) {
+fn status_lines(text: &mut String, status: &str, ids: &Range<u32>) {
     const FIELDS: [&str; 14] = [
         "Name",
         "Umask",
@@ -168,7 +181,7 @@ fn status_lines(text: &mut String, status: &str, first: u32) {
     for line in status.lines() {
         let Some((name, value)) = line.split_once(':') else { continue };
         if FIELDS.contains(&name) {
-            let values: Vec<String> = value.split_whitespace().map(|word| relative(word, first)).collect();
+            let values: Vec<String> = value.split_whitespace().map(|word| relative(word, ids)).collect();
             let _ = writeln!(text, "{name} {}", values.join(" "));
         }
     }
@@ -176,6 +189,17 @@ fn status_lines(text: &mut String, status: &str, first: u32) {
 
 /// The groups that count: the sandbox's own, or none of ours.
 fn groups(text: &mut String, all: &str, slot: u32) {
+    let own = all.lines().find_map(|line| line.strip_prefix("0::"));
+    if let (Layout::V2 { .. }, Some(own)) = (mode::layout(), own) {
+        let base = mode::group_path();
+        let shown = match own.strip_prefix(base.trim_end_matches('s')) {
+            Some(group) if group == format!("s{slot}") => "sN",
+            Some(group) => group,
+            None => "none of ours",
+        };
+        let _ = writeln!(text, "cgroup {shown}");
+        return;
+    }
     for controller in ["memory", "pids", "cpu", "cpuacct", "devices", "freezer"] {
         let path = all.lines().find_map(|line| {
             let (names, path) = line.split_once(':')?.1.split_once(':')?;
@@ -192,20 +216,51 @@ fn groups(text: &mut String, all: &str, slot: u32) {
 
 /// What each descriptor is, without the numbers that the kernel draws.
 fn descriptors(text: &mut String, pid: u32, slot: u32) -> Result<(), String> {
+    let listed =
+        look_at(pid, &["find", &format!("/proc/{pid}/fd"), "-mindepth", "1", "-printf", "%f %l\\n"])?;
+    let Some(listed) = listed else {
+        let _ = writeln!(text, "descriptors {CLOSED}");
+        return Ok(());
+    };
     let mut all = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?.flatten() {
-        let target = fs::read_link(entry.path()).unwrap_or_default().display().to_string();
-        let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind);
-        let kind = kind.replace(&format!("/s{slot}/"), "/sN/");
-        let number: u32 = entry.file_name().to_string_lossy().parse().unwrap_or(u32::MAX);
+    for line in String::from_utf8_lossy(&listed).lines() {
+        let (number, target) = line.split_once(' ').ok_or("a descriptor without a target")?;
+        let kind = target.split_once(":[").map_or(target, |(kind, _)| kind);
+        let kind = match kind.strip_suffix(&format!("/s{slot}")) {
+            Some(base) => format!("{base}/sN"),
+            None => kind.replace(&format!("/s{slot}/"), "/sN/"),
+        };
         // Init's own get whatever number is free.
-        all.push(if number < 3 { format!("{number} {kind}") } else { kind });
+        let is_stdio = number.parse().is_ok_and(|number: u32| number < 3);
+        all.push(if is_stdio { format!("{number} {kind}") } else { kind });
     }
     all.sort();
     for line in all {
         let _ = writeln!(text, "descriptor {line}");
     }
     Ok(())
+}
+
+/// What stands for something that the kernel keeps from this user; to root it keeps nothing.
+const CLOSED: &str = "closed to this user";
+
+/// Runs a program that looks at a process: without root, as root of the process's own user namespace, which this
+/// user may enter. `None` where the process is closed even so.
+fn look_at(pid: u32, argv: &[&str]) -> Result<Option<Vec<u8>>, String> {
+    let mut command = if mode::is_root() {
+        std::process::Command::new(argv[0])
+    } else {
+        let mut command = std::process::Command::new("nsenter");
+        command.args(["--user", "--target", &pid.to_string(), argv[0]]);
+        command
+    };
+    let output = command.args(&argv[1..]).output().map_err(|e| format!("{}: {e}", argv[0]))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(Some(output.stdout)),
+        false if !mode::is_root() && error.contains("Permission denied") => Ok(None),
+        false => Err(format!("{}: {error}", argv[0])),
+    }
 }
 
 /// Where, with which options, of what kind; without the kernel's numbers.
@@ -265,7 +320,7 @@ pub(crate) async fn at_rest(lab: &mut Lab) -> Result<Looks, String> {
         cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
         looks.push(match owner {
             0 => held("init's files belong to the host's root: it cannot be dumped or traced"),
-            _ => broke(format!("init's files belong to {}", relative(&owner.to_string(), cell.first_id()))),
+            _ => broke(format!("init's files belong to {}", relative(&owner.to_string(), &cell.ids()))),
         });
     }
     let control = looks.pop().unwrap_or(Seen::Error(String::new()));

@@ -3,7 +3,8 @@
 use super::programs::{self, find_anywhere};
 use super::{degraded, missing, ok, required};
 use cofferdam_core::Check;
-use cofferdam_linux::slots::{FIRST_ID, IDS_PER_SLOT, SLOTS};
+use cofferdam_linux::launcher::default_runtime_folder;
+use cofferdam_linux::slots::{self, FIRST_ID, IDS_PER_SLOT, SLOTS};
 use cofferdam_linux::sys;
 use std::fs::read_to_string;
 use std::path::PathBuf;
@@ -50,12 +51,14 @@ impl Identity {
 
 pub(super) fn checks(identity: &Identity) -> Vec<Check> {
     let read = |path| read_to_string(path).unwrap_or_default();
+    let folder = default_runtime_folder().join("slots");
     if identity.is_root() {
         return vec![
             ok(GROUP, "user", "root"),
             required(capabilities(&identity.status)),
             required(id_range(&read("/proc/self/uid_map"), &read("/proc/self/gid_map"))),
             foreign_ranges(&read("/etc/subuid"), &read("/etc/subgid")),
+            set_aside(&slots::list_set_aside(&folder)),
         ];
     }
     let name = identity.name.as_deref().unwrap_or("no name");
@@ -65,6 +68,7 @@ pub(super) fn checks(identity: &Identity) -> Vec<Check> {
         helper("newgidmap", &identity.status),
         sub_ids(identity, "/etc/subuid", &read("/etc/subuid"), "--add-subuids"),
         sub_ids(identity, "/etc/subgid", &read("/etc/subgid"), "--add-subgids"),
+        set_aside(&slots::list_set_aside(&folder)),
     ]
 }
 
@@ -123,6 +127,21 @@ fn parse_sub_ids(text: &str) -> impl Iterator<Item = (&str, u64, u64)> {
         let user = fields.next().filter(|user| !user.is_empty() && !user.starts_with('#'))?;
         Some((user, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     })
+}
+
+/// Ranges of sandboxes of which something could not be ended.
+fn set_aside(list: &[(u32, String)]) -> Check {
+    const NAME: &str = "ids set aside";
+    let Some((first, reason)) = list.first() else { return ok(GROUP, NAME, "none") };
+    let numbers: Vec<String> = list.iter().take(8).map(|(number, _)| number.to_string()).collect();
+    let more = if list.len() > numbers.len() { " and more" } else { "" };
+    let (numbers, count) = (numbers.join(", "), list.len());
+    degraded(
+        GROUP,
+        NAME,
+        format!("{count} of {SLOTS}, number {numbers}{more}; of number {first}: {reason}"),
+        format!("see what is left in the cgroups s{first} and so on, end it, and restart the machine"),
+    )
 }
 
 fn foreign_ranges(subuid: &str, subgid: &str) -> Check {
@@ -208,6 +227,15 @@ mod tests {
         let nameless = Identity { name: None, ..Identity::for_tests(1000) };
         let none = sub_ids(&nameless, "/etc/subuid", "", "--add-subuids");
         assert_eq!(none.fix.as_deref(), Some("sudo useradd --uid 1000 NAME"));
+    }
+
+    #[test]
+    fn ranges_that_were_set_aside_are_named() {
+        assert_eq!(set_aside(&[]).state, CheckState::Ok);
+        let check = set_aside(&[(7, "its init does not die".to_owned()), (9, "x".to_owned())]);
+        assert_eq!(check.state, CheckState::Degraded);
+        assert_eq!(check.found, "2 of 4094, number 7, 9; of number 7: its init does not die");
+        assert!(check.fix.unwrap().contains("s7"));
     }
 
     #[test]

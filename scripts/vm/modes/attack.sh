@@ -1,0 +1,12 @@
+# shellcheck shell=bash
+# Sourced by the modes that run the attack suite.
+
+# attack NAME: the suite, as this user on this machine; its table goes to
+# results/NAME.md. test-vm.sh says how long it may take, in two files.
+attack() {
+    local options=()
+    mapfile -t options <attack-options
+    [ ! -e bless ] || export COFFERDAM_BLESS=1
+    COFFERDAM_GOLDEN=$PWD/golden ./cofferdam-attacks --probe ./probe --cofferdam ./cofferdam \
+        --markdown "results/$1.md" "${options[@]}"
+}
