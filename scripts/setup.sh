@@ -21,6 +21,8 @@ needs=(
     newuidmap=uidmap
     mkfs.ext4=e2fsprogs
     ps=procps
+    # Asking the service, as the documents do.
+    curl=curl
     # The scripts themselves.
     shellcheck=shellcheck
     # The test VM.
