@@ -21,6 +21,9 @@ needs=(
     newuidmap=uidmap
     mkfs.ext4=e2fsprogs
     ps=procps
+    # The store's tests start a server of their own; Debian keeps its programs
+    # out of PATH, under their version, but this one comes with every server.
+    pg_createcluster=postgresql
     # The scripts themselves.
     shellcheck=shellcheck
     # The test VM.
