@@ -36,8 +36,6 @@ pub(crate) async fn chains_hold_under_writers_of_one_store(bed: Bed) {
     write_at_once(&[store]).await;
 }
 
-/// Writers of two tenants in opposite orders, so that a database which only locks rows would have them wait for each
-/// other.
 pub(crate) async fn chains_hold_under_writers_of_two_stores(bed: Bed) {
     let stores = [bed.open().await, bed.open().await];
     write_at_once(&stores).await;
@@ -47,7 +45,6 @@ async fn write_at_once(stores: &[Store]) {
     let tasks: Vec<_> = (0..400)
         .map(|i| {
             let store = stores[i % stores.len()].clone();
-            // 0 and 1 go to one store each; which tenant comes first differs between them.
             let tenant = if (i / 2 + i) % 2 == 0 { TENANT } else { OTHER };
             tokio::spawn(async move { note(&store, tenant, &i.to_string()).await })
         })

@@ -26,7 +26,7 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         cancelled_by: None,
     };
     assert_eq!(store.job(TENANT, "job_a").await.unwrap().as_ref(), Some(&expected));
-    assert_eq!(store.jobs(TENANT, &all()).await.unwrap(), [expected.clone()]);
+    assert_eq!(store.jobs(TENANT, &all()).await.unwrap(), std::slice::from_ref(&expected));
     assert_eq!(store.queued(10).await.unwrap(), [expected]);
     assert_eq!(store.job(OTHER, "job_a").await.unwrap(), None);
     assert_eq!(store.jobs(OTHER, &all()).await.unwrap(), []);

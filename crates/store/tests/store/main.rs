@@ -1,6 +1,9 @@
 //! What a store promises, on SQLite and on PostgreSQL: one list of cases, each with a store of its own. A case that
 //! is written and not listed is dead code, and the lints say so.
 
+// A case has nothing better to do with an error than to fail.
+#![allow(clippy::unwrap_used)]
+
 mod audit;
 mod bed;
 mod delete;
@@ -9,6 +12,7 @@ mod idempotency;
 mod jobs;
 mod keys;
 mod lifecycle;
+mod locks;
 mod opening;
 mod output;
 mod postgres;
@@ -56,6 +60,7 @@ on_both_engines! {
         a_removed_last_entry_is_found, a_chain_that_was_emptied_is_found;
     writing: writes_at_once_are_all_kept, a_failing_write_fails_alone, a_lost_connection_costs_one_batch,
         what_was_asked_before_closing_is_kept, a_closed_store_says_so;
+    locks: a_write_does_not_wait_for_ever;
     opening: reopening_keeps_everything, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
 }
