@@ -95,6 +95,7 @@ pub(crate) async fn pages_have_no_gap_and_no_repetition(bed: Bed) {
         let Some(last) = page.last() else { break };
         filter.before = Some(Page { created_at_ms: last.created_at_ms, id: last.id.clone() });
         seen.extend(page.into_iter().map(|job| job.id));
+        assert!(seen.len() <= expected.len(), "{seen:?}");
         let newer = NewJob { created_at_ms: 500, ..new_job(&format!("job_new_{}", seen.len())) };
         store.accept(newer, None, None, Vec::new()).await.unwrap();
     }
