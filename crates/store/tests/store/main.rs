@@ -58,7 +58,7 @@ on_both_engines! {
     audit: a_chain_holds_what_was_done, a_refused_write_notes_nothing, chains_hold_under_writers_of_one_store,
         chains_hold_under_writers_of_two_stores, edited_entries_are_found, a_removed_entry_is_found,
         a_removed_last_entry_is_found, a_chain_that_was_emptied_is_found;
-    writing: writes_at_once_are_all_kept, a_failing_write_fails_alone, a_lost_connection_costs_one_batch,
+    writing: writes_at_once_are_all_kept, a_failing_write_fails_alone, a_lost_transaction_costs_one_batch,
         what_was_asked_before_closing_is_kept, a_closed_store_says_so;
     locks: a_write_does_not_wait_for_ever;
     opening: reopening_keeps_everything, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;

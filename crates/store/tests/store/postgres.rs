@@ -33,13 +33,13 @@ impl Server {
             command.args(["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]);
         }
         let mut keeper = command
-            .args(["sh", "-c", script, "postgres.sh"])
+            .args(["bash", "-c", script, "postgres.sh"])
             .arg(&bin)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("setsid, setpriv and sh start");
+            .expect("setsid, setpriv and bash start");
         let orders = keeper.stdin.take();
         let answers = BufReader::new(keeper.stdout.take().unwrap());
         let mut server = Self { keeper, orders, answers, folder: String::new() };

@@ -1,11 +1,11 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # A PostgreSQL server for as long as standard input is open: whichever way the
 # tests end, even by a kill, the server ends with them and leaves nothing behind.
 # Prints its folder, which has the socket, when it is up. Each line of input
 # restarts it the hard way, as a crash would, and is answered by "restarted".
 #
 # usage: postgres.sh FOLDER-OF-POSTGRESQL'S-PROGRAMS
-set -eu
+set -euo pipefail
 bin=$1
 folder=$(mktemp -d /tmp/cofferdam-postgres-XXXXXX)
 cd "$folder"

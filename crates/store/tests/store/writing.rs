@@ -56,9 +56,9 @@ pub(crate) async fn a_failing_write_fails_alone(bed: Bed) {
     assert_eq!(kept(&bed).await.len(), 91);
 }
 
-/// Whatever goes wrong between two statements, the next batch begins afresh: nothing of a batch that was refused is
-/// kept with it. The trigger fails the commit itself on PostgreSQL, and rolls the transaction back on SQLite.
-pub(crate) async fn a_lost_connection_costs_one_batch(bed: Bed) {
+/// Whatever goes wrong between two statements, the next batch begins afresh, and nothing of the one that failed is
+/// kept with it. The trap ends the connection on PostgreSQL, and the whole transaction on SQLite.
+pub(crate) async fn a_lost_transaction_costs_one_batch(bed: Bed) {
     let store = bed.open().await;
     let is_sqlite = matches!(bed.location, cofferdam_store::Location::Sqlite(_));
     bed.run(if is_sqlite { SQLITE_TRAP } else { POSTGRES_TRAP }).await;
