@@ -23,6 +23,9 @@ needs=(
     ps=procps
     # Asking the service, as the documents do.
     curl=curl
+    # The store's tests start a server of their own; Debian keeps its programs
+    # out of PATH, under their version, but this one comes with every server.
+    pg_createcluster=postgresql
     # The scripts themselves.
     shellcheck=shellcheck
     # The test VM.

@@ -40,6 +40,9 @@ impl From<StoreError> for ControlError {
         match error {
             StoreError::NotFound { what } => Self::NotFound { what },
             StoreError::WrongState { state, .. } => Self::WrongState { state },
+            StoreError::Unstorable { what } => {
+                Self::Invalid(InvalidValue::new(what, "…", "it must not contain NUL"))
+            }
             other => Self::Store(other),
         }
     }

@@ -1,7 +1,7 @@
 //! What happened, in a chain for each tenant: every entry holds a hash over itself and the one before it, so
 //! that an edit or a gap shows.
 
-use crate::{Millis, Result, Store, StoreError};
+use crate::{Millis, Result, Store, StoreError, texts};
 use serde::Serialize;
 use sqlx::{AnyConnection, Row};
 
@@ -102,6 +102,8 @@ async fn insert(connection: &mut AnyConnection, tenant: &str, entry: AuditEntry)
 impl Store {
     /// Notes something by itself.
     pub async fn note(&self, tenant: String, event: AuditEvent) -> Result<()> {
+        texts::check([("the tenant", tenant.as_str())])?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Note { tenant, event }).await
     }
 
@@ -121,20 +123,33 @@ impl Store {
 
     /// Walks a tenant's whole chain and returns how long it is, or where it is broken.
     pub async fn verify_audit(&self, tenant: &str) -> Result<i64> {
+        let broken = |seq| StoreError::Unreadable(format!("the audit of {tenant} is broken at entry {seq}"));
+        // Read first: the chain grows meanwhile, but what it had by now must be there.
+        let head = self.audit_head(tenant).await?;
         let (mut seq, mut hash) = (0, String::new());
         loop {
             let entries = self.audit(tenant, seq, 1000).await?;
             if entries.is_empty() {
-                return Ok(seq);
+                return if seq < head.0 { Err(broken(seq + 1)) } else { Ok(seq) };
             }
             for entry in entries {
-                if entry.seq != seq + 1 || entry.hash != chain_hash(&hash, tenant, &entry) {
-                    let text = format!("the audit of {tenant} is broken at entry {}", seq + 1);
-                    return Err(StoreError::Unreadable(text));
+                let is_next = entry.seq == seq + 1 && entry.hash == chain_hash(&hash, tenant, &entry);
+                if !is_next || (entry.seq == head.0 && entry.hash != head.1) {
+                    return Err(broken(seq + 1));
                 }
                 (seq, hash) = (entry.seq, entry.hash);
             }
         }
+    }
+
+    /// The number and the hash of the last entry. Without them, a chain that was cut off would look like a short one.
+    async fn audit_head(&self, tenant: &str) -> Result<(i64, String)> {
+        let row = sqlx::query("SELECT seq, hash FROM audit_heads WHERE tenant_id = $1")
+            .bind(tenant)
+            .fetch_optional(self.engine.readers())
+            .await?;
+        let Some(row) = row else { return Ok((0, String::new())) };
+        Ok((row.try_get(0)?, row.try_get(1)?))
     }
 }
 

@@ -4,7 +4,8 @@
 use crate::{Result, StoreError};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::{AnyConnection, AnyPool, ConnectOptions, Executor};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Where a store is.
@@ -40,16 +41,20 @@ impl Kind {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                  PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
             }
-            Self::Postgres => "SET synchronous_commit = on",
+            Self::Postgres => {
+                "SET synchronous_commit = on; SET lock_timeout = 10000; \
+                 SET idle_in_transaction_session_timeout = 10000"
+            }
         }
     }
 
-    /// Begins a transaction that will write. SQLite is told at once, so that two writers wait for each other
-    /// instead of failing half-way.
+    /// Begins a transaction that will write. Writers of several processes wait for each other here, instead of
+    /// failing half-way: a batch holds rows of many tenants, in any order, so two at once could each wait for the
+    /// other's. The number is only a name for that lock.
     pub(crate) fn begin(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN IMMEDIATE",
-            Self::Postgres => "BEGIN",
+            Self::Postgres => "BEGIN; SELECT pg_advisory_xact_lock(4819037562)",
         }
     }
 
@@ -62,11 +67,26 @@ impl Kind {
     }
 }
 
+/// The address of a file. Whatever could mean something else in an address is written by its number.
+fn sqlite_address(path: &Path) -> Result<String> {
+    let unusable = |error| StoreError::Failed(format!("{} cannot be used: {error}", path.display()));
+    let path = std::path::absolute(path).map_err(unusable)?;
+    let mut address = "sqlite://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => address.push(byte.into()),
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Ok(address + "?mode=rwc")
+}
+
 impl Engine {
     pub(crate) async fn open(location: &Location) -> Result<Self> {
         install_default_drivers();
         let (kind, address) = match location {
-            Location::Sqlite(path) => (Kind::Sqlite, format!("sqlite://{}?mode=rwc", path.display())),
+            Location::Sqlite(path) => (Kind::Sqlite, sqlite_address(path)?),
             Location::Postgres(address) => (Kind::Postgres, address.clone()),
         };
         let options = AnyConnectOptions::from_str(&address)?.disable_statement_logging();

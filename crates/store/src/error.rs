@@ -19,6 +19,10 @@ pub enum StoreError {
     #[error("the name {name:?} is taken")]
     Taken { name: String },
 
+    /// Trying again does not help.
+    #[error("{what} has a NUL character in it, which no text in the store can have")]
+    Unstorable { what: &'static str },
+
     /// What the database said. It may help to try again later.
     #[error("the store failed: {0}")]
     Failed(String),

@@ -2,7 +2,7 @@
 //! whoever else tries.
 
 use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
-use crate::{audit, idempotency, output};
+use crate::{audit, idempotency, output, texts};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
@@ -121,16 +121,27 @@ impl Store {
         idempotency: Option<Idempotency>,
         events: Vec<AuditEvent>,
     ) -> Result<Accepted> {
+        check_new(&job)?;
+        texts::check([
+            ("the worker", claim.as_ref().map(|claim| claim.worker.as_str())),
+            ("the idempotency key", idempotency.as_ref().map(|taken| taken.name.as_str())),
+            ("the hash of the body", idempotency.as_ref().map(|taken| taken.body_hash.as_str())),
+        ])?;
+        texts::check_events(&events)?;
         self.writer.write(Accept { job, claim, idempotency, events }).await
     }
 
     /// Gives a queued job to a worker; the fence is what the worker will show for it.
     pub async fn claim(&self, id: String, claim: Claim, event: AuditEvent) -> Result<i64> {
+        texts::check([("the job's id", id.as_str()), ("the worker", &claim.worker)])?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(ClaimQueued { id, claim, event }).await
     }
 
     /// Writes how a job ended, with the last of its output.
     pub async fn finish(&self, end: Finish, output: Vec<OutputEvent>, event: AuditEvent) -> Result<()> {
+        check_finish(&end)?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(FinishClaimed { end, output, event }).await
     }
 
@@ -142,16 +153,21 @@ impl Store {
         by: String,
         event: AuditEvent,
     ) -> Result<JobState> {
+        texts::check([("the tenant", tenant.as_str()), ("the job's id", &id), ("who cancels", &by)])?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Cancel { tenant, id, by, event }).await
     }
 
     /// Gives up jobs whose worker is gone for good: all that run and are not `worker`'s. Returns their ids.
     pub async fn lose_all_but(&self, worker: String, now: Millis) -> Result<Vec<String>> {
+        texts::check([("the worker", worker.as_str())])?;
         self.writer.write(LoseOthers { worker, now }).await
     }
 
     /// Removes a finished job and its output.
     pub async fn delete_job(&self, tenant: String, id: String, event: AuditEvent) -> Result<()> {
+        texts::check([("the tenant", tenant.as_str()), ("the job's id", &id)])?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Delete { tenant, id, event }).await
     }
 
@@ -188,6 +204,27 @@ impl Store {
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(limit).fetch_all(self.engine.readers()).await?;
         rows.iter().map(record).collect()
     }
+}
+
+fn check_new(job: &NewJob) -> Result<()> {
+    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _ } = job;
+    texts::check([("the agent", agent.as_deref())])?;
+    texts::check([
+        ("the job's id", id.as_str()),
+        ("the tenant", tenant),
+        ("the task's id", task_id),
+        ("the request", spec),
+    ])
+}
+
+fn check_finish(end: &Finish) -> Result<()> {
+    let Finish { id, tenant, fence: _, state: _, reason, message, result, at_ms: _ } = end;
+    texts::check([("the job's id", id.as_str()), ("the tenant", tenant)])?;
+    texts::check([
+        ("the reason", reason.as_deref()),
+        ("the message", message.as_deref()),
+        ("the result", result.as_deref()),
+    ])
 }
 
 struct Accept {
@@ -305,9 +342,12 @@ impl crate::writer::Act<()> for FinishClaimed {
         Self: 'c,
     {
         let Finish { id, tenant, fence, state, reason, message, result, at_ms } = self.end;
+        if !state.is_final() {
+            return Err(why(connection, &id, Some(fence), state).await);
+        }
         let done = sqlx::query(
             "UPDATE jobs SET state = $1, reason = $2, message = $3, result = $4, transition_at_ms = $5, \
-             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running'",
+             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8",
         )
         .bind(state.as_str())
         .bind(reason)
@@ -316,9 +356,12 @@ impl crate::writer::Act<()> for FinishClaimed {
         .bind(at_ms)
         .bind(id.as_str())
         .bind(fence)
+        .bind(tenant.as_str())
         .execute(&mut *connection)
         .await?;
         if done.rows_affected() == 0 {
+            // Another tenant's is not found, whatever it is.
+            current(connection, &tenant, &id).await?;
             return Err(why(connection, &id, Some(fence), state).await);
         }
         output::append(connection, &id, self.output).await?;

@@ -1,6 +1,6 @@
 //! Tenants and their keys. A key's secret is not here, only its hash.
 
-use crate::{AuditEvent, Millis, Result, Store, StoreError, audit};
+use crate::{AuditEvent, Millis, Result, Store, StoreError, audit, texts};
 use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone)]
@@ -46,10 +46,13 @@ fn record(row: &sqlx::any::AnyRow) -> sqlx::Result<KeyRecord> {
 impl Store {
     /// Makes a tenant, unless one of that name is there, and returns its id.
     pub async fn ensure_tenant(&self, id: String, name: String, now: Millis) -> Result<String> {
+        texts::check([("the tenant's id", id.as_str()), ("the tenant's name", &name)])?;
         self.writer.write(EnsureTenant { id, name, now }).await
     }
 
     pub async fn create_key(&self, key: NewKey, event: AuditEvent) -> Result<()> {
+        check_new(&key)?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(CreateKey { key, event }).await
     }
 
@@ -69,8 +72,22 @@ impl Store {
 
     /// Takes a key back; one that is not there, or is another tenant's, is not found.
     pub async fn revoke_key(&self, tenant: String, id: String, event: AuditEvent) -> Result<()> {
+        texts::check([("the tenant", tenant.as_str()), ("the key's id", &id)])?;
+        texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(RevokeKey { tenant, id, event }).await
     }
+}
+
+fn check_new(key: &NewKey) -> Result<()> {
+    let NewKey { id, tenant, name, hash, scopes, agent, created_at_ms: _, expires_at_ms: _ } = key;
+    texts::check([("the agent", agent.as_deref())])?;
+    texts::check([
+        ("the key's id", id.as_str()),
+        ("the tenant", tenant),
+        ("the key's name", name),
+        ("the key's hash", hash),
+        ("the key's scopes", scopes),
+    ])
 }
 
 struct EnsureTenant {

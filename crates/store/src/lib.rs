@@ -13,6 +13,7 @@ mod jobs;
 mod keys;
 mod migrate;
 mod output;
+mod texts;
 mod writer;
 
 pub use audit::{AuditEntry, AuditEvent, chain_hash};

@@ -9,7 +9,6 @@ const STEPS: [&str; 1] = [include_str!("../migrations/0001_jobs.sql")];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.
 pub(crate) async fn migrate(connection: &mut AnyConnection, kind: Kind) -> Result<()> {
-    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)").await?;
     for (i, step) in STEPS.into_iter().enumerate() {
         let version = i as i64 + 1;
         connection.execute(kind.begin()).await?;
@@ -32,7 +31,8 @@ async fn version(connection: &mut AnyConnection) -> Result<i64> {
 }
 
 async fn apply(connection: &mut AnyConnection, kind: Kind, number: i64, step: &str) -> Result<()> {
-    // Looked at inside the transaction: another process may have been quicker.
+    // Inside the transaction: another process may have been quicker, or be at it right now.
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)").await?;
     if version(connection).await? >= number {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! What a job wrote, as events with numbers, so that whoever follows can go on where they were.
 
-use crate::{Millis, Result, Store, StoreError};
+use crate::{Millis, Result, Store, StoreError, texts};
 use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,7 @@ pub(crate) async fn append(
 impl Store {
     /// Keeps some of a running job's output.
     pub async fn append_output(&self, job: String, fence: i64, events: Vec<OutputEvent>) -> Result<()> {
+        texts::check([("the job's id", job.as_str())])?;
         self.writer.write(Append { job, fence, events }).await
     }
 

@@ -3,7 +3,7 @@
 
 use crate::engine::{Engine, Kind};
 use crate::{Result, StoreError};
-use sqlx::{AnyConnection, Executor};
+use sqlx::{AnyConnection, Connection, Executor};
 use std::future::Future;
 use std::pin::Pin;
 use tokio::sync::{mpsc, oneshot};
@@ -52,10 +52,11 @@ impl<T: Send, F: Act<T>> Write for Task<T, F> {
 
     fn answer(self: Box<Self>, commit: Result<()>) {
         let Self { result, reply, .. } = *self;
-        let lost = || Err(StoreError::Failed("the transaction was rolled back".to_owned()));
-        let answer = match (result.unwrap_or_else(lost), commit) {
-            (Ok(value), Ok(())) => Ok(value),
-            (Ok(_), Err(error)) => Err(error),
+        let answer = match (commit, result) {
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => Err(StoreError::Failed("the write was never begun".to_owned())),
+            (Err(_), Some(Err(own @ StoreError::Failed(_)))) => Err(own),
+            // Also for what was refused: that was for what it saw of others, and those are undone as well.
             (Err(error), _) => Err(error),
         };
         // Whoever asked may have gone; what was written stays.
@@ -98,7 +99,8 @@ impl Writer {
     }
 }
 
-async fn run(engine: Engine, mut connection: AnyConnection, mut waiting: mpsc::Receiver<Message>) {
+async fn run(engine: Engine, connection: AnyConnection, mut waiting: mpsc::Receiver<Message>) {
+    let mut connection = Some(connection);
     let mut messages = Vec::with_capacity(BATCH);
     while waiting.recv_many(&mut messages, BATCH).await > 0 {
         let mut batch = Vec::with_capacity(messages.len());
@@ -109,30 +111,48 @@ async fn run(engine: Engine, mut connection: AnyConnection, mut waiting: mpsc::R
                 Message::Stop(reply) => stop = Some(reply),
             }
         }
-        // A server that was restarted wants a new connection; if it cannot be had, the next statement says why.
-        if sqlx::Connection::ping(&mut connection).await.is_err()
-            && let Ok(new) = engine.connect().await
-        {
-            connection = new;
+        if !batch.is_empty() {
+            connection = commit(&engine, connection, batch).await;
         }
-        commit(engine.kind(), &mut connection, batch).await;
         if let Some(reply) = stop {
-            let _ = sqlx::Connection::close(connection).await;
+            if let Some(connection) = connection {
+                let _ = connection.close().await;
+            }
             let _ = reply.send(());
             return;
         }
     }
 }
 
-/// Commits a batch, and answers each of it.
-async fn commit(kind: Kind, connection: &mut AnyConnection, mut batch: Vec<Box<dyn Write>>) {
-    if batch.is_empty() {
-        return;
-    }
-    let committed = transaction(kind, connection, &mut batch).await;
+/// Commits a batch, and answers each of it. Returns the connection, unless something is wrong with it.
+async fn commit(
+    engine: &Engine,
+    connection: Option<AnyConnection>,
+    mut batch: Vec<Box<dyn Write>>,
+) -> Option<AnyConnection> {
+    let (committed, connection) = match usable(engine, connection).await {
+        Ok(mut connection) => {
+            let committed = transaction(engine.kind(), &mut connection, &mut batch).await;
+            // What is left of a batch that failed must not be committed with the next.
+            let is_clean = committed.is_ok() || connection.execute("ROLLBACK").await.is_ok();
+            (committed, is_clean.then_some(connection))
+        }
+        Err(error) => (Err(error), None),
+    };
     for write in batch {
         write.answer(committed.clone());
     }
+    connection
+}
+
+/// The connection if it still answers, otherwise a new one: the server may have been restarted.
+async fn usable(engine: &Engine, connection: Option<AnyConnection>) -> Result<AnyConnection> {
+    if let Some(mut connection) = connection
+        && connection.ping().await.is_ok()
+    {
+        return Ok(connection);
+    }
+    engine.connect().await
 }
 
 async fn transaction(kind: Kind, connection: &mut AnyConnection, batch: &mut [Box<dyn Write>]) -> Result<()> {
@@ -154,15 +174,48 @@ async fn transaction(kind: Kind, connection: &mut AnyConnection, batch: &mut [Bo
                 return Ok(());
             }
             (false, false) => {
-                connection.execute("ROLLBACK TO SAVEPOINT one").await?;
+                connection.execute("ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one").await?;
             }
         }
     }
-    match connection.execute("COMMIT").await {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let _ = connection.execute("ROLLBACK").await;
-            Err(error.into())
+    connection.execute("COMMIT").await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cofferdam_core::JobState;
+
+    struct Nothing;
+
+    impl Act<()> for Nothing {
+        async fn act<'c>(self, _: &'c mut AnyConnection) -> Result<()>
+        where
+            Self: 'c,
+        {
+            Ok(())
         }
+    }
+
+    fn heard(result: Option<Result<()>>, commit: Result<()>) -> Result<()> {
+        let (reply, mut answer) = oneshot::channel();
+        Box::new(Task { act: Some(Nothing), result, reply }).answer(commit);
+        answer.try_recv().unwrap()
+    }
+
+    #[test]
+    fn nobody_believes_what_was_rolled_back() {
+        let refusal = || Err(StoreError::WrongState { state: JobState::Lost, wanted: JobState::Failed });
+        let failed = || Err(StoreError::Failed("the disk is full".to_owned()));
+        assert!(heard(Some(Ok(())), Ok(())).is_ok());
+        assert!(matches!(heard(Some(refusal()), Ok(())), Err(StoreError::WrongState { .. })));
+        for result in [Some(Ok(())), Some(refusal()), None] {
+            let answer = heard(result, failed());
+            assert!(matches!(&answer, Err(StoreError::Failed(text)) if text.contains("full")), "{answer:?}");
+        }
+        let own = heard(Some(Err(StoreError::Failed("own".to_owned()))), failed());
+        assert!(matches!(&own, Err(StoreError::Failed(text)) if text == "own"), "{own:?}");
+        assert!(heard(None, Ok(())).is_err());
     }
 }

@@ -66,6 +66,8 @@ impl Control {
     /// Writes how a job ended. A store that fails is tried again for a while: the run itself cannot be repeated.
     async fn finish(&self, id: &str, tenant: String, fence: i64, end: RunEnd, rest: Vec<OutputEvent>) {
         let (state, reason, message, result) = describe(end);
+        // A message may quote what the guest said, and no database keeps a NUL in a text.
+        let message = message.map(|text| text.replace('\0', "\u{fffd}"));
         let event = AuditEvent {
             at_ms: now_ms(),
             kind: "job.finished",

@@ -1,0 +1,66 @@
+//! What a store promises, on SQLite and on PostgreSQL: one list of cases, each with a store of its own. A case that
+//! is written and not listed is dead code, and the lints say so.
+
+// A case has nothing better to do with an error than to fail.
+#![allow(clippy::unwrap_used)]
+
+mod audit;
+mod bed;
+mod delete;
+mod guards;
+mod idempotency;
+mod jobs;
+mod keys;
+mod lifecycle;
+mod locks;
+mod opening;
+mod output;
+mod postgres;
+mod restart;
+mod texts;
+mod writing;
+
+macro_rules! on_both_engines {
+    ($($module:ident: $($case:ident),+;)+) => {
+        mod on_sqlite {
+            $(mod $module { $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $case() {
+                    crate::$module::$case(crate::bed::Bed::sqlite()).await;
+                }
+            )+ })+
+        }
+        mod on_postgres {
+            $(mod $module { $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $case() {
+                    crate::$module::$case(crate::bed::Bed::postgres().await).await;
+                }
+            )+ })+
+        }
+    };
+}
+
+on_both_engines! {
+    jobs: an_accepted_job_is_there, an_accepted_job_can_be_claimed_at_once, a_job_of_an_unknown_tenant_is_refused,
+        a_claim_is_won_once, pages_have_no_gap_and_no_repetition, lists_are_filtered;
+    guards: a_finish_needs_the_last_fence, a_finish_needs_a_running_job, a_finish_is_written_once,
+        a_finish_needs_a_final_state, a_finish_needs_the_right_tenant, a_cancelled_queued_job_is_over,
+        a_cancelled_running_job_is_marked, a_finished_job_is_not_cancelled, jobs_of_other_workers_are_lost_once;
+    delete: only_finished_jobs_are_deleted, a_deleted_job_leaves_no_output;
+    lifecycle: states_only_move_as_allowed;
+    idempotency: the_same_request_makes_one_job, another_body_is_told, tenants_and_routes_do_not_share_names,
+        duplicates_at_once_make_one_job, duplicates_at_two_stores_make_one_job, a_refused_job_leaves_its_name_free;
+    output: output_is_read_from_any_number, output_that_comes_again_is_kept_once, output_needs_the_last_fence,
+        a_finish_brings_the_last_output;
+    keys: a_key_is_found_by_its_hash, a_revoked_key_says_since_when, keys_of_other_tenants_are_not_found,
+        tenants_are_one_for_each_name, the_same_hash_is_refused;
+    audit: a_chain_holds_what_was_done, a_refused_write_notes_nothing, chains_hold_under_writers_of_one_store,
+        chains_hold_under_writers_of_two_stores, edited_entries_are_found, a_removed_entry_is_found,
+        a_removed_last_entry_is_found, a_chain_that_was_emptied_is_found;
+    writing: writes_at_once_are_all_kept, a_failing_write_fails_alone, a_lost_transaction_costs_one_batch,
+        what_was_asked_before_closing_is_kept, a_closed_store_says_so;
+    locks: a_write_does_not_wait_for_ever;
+    opening: reopening_keeps_everything, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
+    texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
+}

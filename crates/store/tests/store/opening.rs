@@ -1,0 +1,53 @@
+//! Stores that were there before, that are too new, or that two open at once.
+
+use crate::bed::{Bed, TENANT, assert_refused, end, queue, start};
+use cofferdam_core::JobState;
+use cofferdam_store::{Location, OutputEvent, OutputKind, Store, StoreError};
+
+pub(crate) async fn reopening_keeps_everything(bed: Bed) {
+    let store = bed.open().await;
+    queue(&store, "job_a").await;
+    start(&store, "job_b", "w1").await;
+    let output = vec![OutputEvent { seq: 1, kind: OutputKind::Stderr, at_ms: 3, bytes: vec![0, 159] }];
+    store.append_output("job_b".to_owned(), 1, output.clone()).await.unwrap();
+    end(&store, "job_b", 1, JobState::TimedOut).await.unwrap();
+    let jobs = [store.job(TENANT, "job_a").await.unwrap(), store.job(TENANT, "job_b").await.unwrap()];
+    let audit = store.audit(TENANT, 0, 100).await.unwrap();
+    store.close().await;
+
+    let store = bed.open().await;
+    let again = [store.job(TENANT, "job_a").await.unwrap(), store.job(TENANT, "job_b").await.unwrap()];
+    assert_eq!(again, jobs);
+    assert_eq!(store.output("job_b", 0, 10).await.unwrap(), output);
+    assert_eq!(store.audit(TENANT, 0, 100).await.unwrap(), audit);
+    assert_eq!(store.verify_audit(TENANT).await.unwrap(), 3);
+}
+
+pub(crate) async fn a_newer_store_is_refused(bed: Bed) {
+    bed.open().await.close().await;
+    bed.harm("INSERT INTO schema_version (version) VALUES (1000)").await;
+    let refused = Store::open(&bed.location).await;
+    assert_refused!(refused, StoreError::Unreadable(text) if text.contains("1000"));
+}
+
+pub(crate) async fn a_new_store_can_be_opened_twice_at_once(bed: Bed) {
+    let opened: Vec<_> = (0..8)
+        .map(|_| {
+            let location = bed.location.clone();
+            tokio::spawn(async move { Store::open(&location).await })
+        })
+        .collect();
+    for store in opened {
+        store.await.unwrap().unwrap().ping().await.unwrap();
+    }
+    queue(&bed.open().await, "job_a").await;
+}
+
+/// An address gives some characters a meaning; a path does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_path_is_that_file() {
+    let bed = Bed::sqlite_named("a b%41?mode=memory#c&ü.db");
+    bed.open().await.close().await;
+    let Location::Sqlite(path) = &bed.location else { unreachable!() };
+    assert!(path.is_file(), "{}", path.display());
+}
