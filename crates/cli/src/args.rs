@@ -24,8 +24,9 @@ Examples:
   cofferdam run -t -- bash";
 
 const SERVE_EXAMPLES: &str = "\
-Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder. The first
-start writes an admin key to DIR/admin.key. SIGTERM lets what runs end, for up to 30 seconds.
+Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder.
+The first start writes an admin key to DIR/admin.key. SIGTERM lets what runs end, for up to 30
+seconds.
 
 Examples:
   cofferdam serve --data ./data
@@ -177,7 +178,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
 
-    /// Address to listen on; without TLS only on loopback
+    /// Address to listen on, on loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
 
@@ -189,7 +190,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<usize>,
 
-    /// Memory that running jobs may have together [default: three quarters of the machine's]
+    /// Memory that running jobs may have together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 }

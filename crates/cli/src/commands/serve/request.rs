@@ -100,7 +100,11 @@ fn network(asked: Option<&str>) -> (NetworkPolicy, Warnings) {
 const FILE_MODE: u32 = 0o644;
 
 fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
-    let path = GuestPath::parse_in_workspace(&format!("files[{i}].path"), &file.path)?;
+    let place = format!("files[{i}].path");
+    let path = GuestPath::parse_in_workspace(&place, &file.path)?;
+    if !path.as_str().starts_with("/workspace/") {
+        return Err(InvalidValue::new(&place, file.path, "it must lie in /workspace"));
+    }
     let field = format!("files[{i}].content");
     let bytes = match (file.content, file.content_base64) {
         (Some(text), None) => text.into_bytes(),
