@@ -7,6 +7,8 @@ attack() {
     local options=()
     mapfile -t options <attack-options
     [ ! -e bless ] || export COFFERDAM_BLESS=1
+    # Under emulation the kernel takes its time to tear a sandbox down.
+    export ATTACK_PATIENCE_SECONDS=10
     COFFERDAM_GOLDEN=$PWD/golden ./cofferdam-attacks --probe ./probe --cofferdam ./cofferdam \
         --markdown "results/$1.md" "${options[@]}"
 }

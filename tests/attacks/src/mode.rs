@@ -9,6 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Who makes the sandboxes, and on which version of cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +33,13 @@ impl Mode {
             (Layout::None { reason }, _) => Err(format!("it needs cgroups: {reason}")),
             (Layout::V1 { .. }, false) => Err("on cgroup v1 it needs root".to_owned()),
         }
+    }
+
+    /// How long what was killed may take to be gone: two seconds, unless whoever runs this knows the machine to be
+    /// many times slower than others, such as one that is emulated.
+    pub(crate) fn patience(self) -> Duration {
+        let given = std::env::var("ATTACK_PATIENCE_SECONDS").ok().and_then(|text| text.parse().ok());
+        Duration::from_secs(given.unwrap_or(2))
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -24,8 +24,9 @@ async fn sleeping(lab: &Lab, marker: &str, options: &[&str]) -> Result<Option<Ch
     command.arg("run").args(options).args(["--", "/bin/sh", "-c", &script]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|e| e.to_string())?;
     let began = Instant::now();
-    // The command's own line has the marker, too.
-    while marked(marker).len() < 2 {
+    // The command's own line has the marker, too, and so has its launcher until that has wiped its own: what is
+    // waited for is the program, which is in a group.
+    while marked(marker).len() < 2 || groups_of(marker).is_empty() {
         if began.elapsed() > Duration::from_secs(5) {
             return Err("cofferdam run does not start".to_owned());
         }
@@ -43,13 +44,15 @@ pub(crate) async fn kill(lab: &mut Lab) -> Result<Looks, String> {
     child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
     let began = Instant::now();
     let gone = || marked(&marker).is_empty() && !launcher.iter().any(|pid| is_alive(*pid));
-    while !gone() && began.elapsed() < Duration::from_secs(2) {
+    while !gone() && began.elapsed() < lab.mode.patience() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let took = began.elapsed();
     let left: Vec<&String> = groups.iter().filter(|group| std::path::Path::new(group).exists()).collect();
     let wall = match (gone(), left.as_slice()) {
-        (false, _) => broke(format!("still there after 2 s: {:?}", marked(&marker))),
+        (false, _) => {
+            broke(format!("still there after {} s: {:?}", lab.mode.patience().as_secs(), marked(&marker)))
+        }
         (true, []) if !groups.is_empty() => {
             held(format!("gone in {} ms, its {} groups too", took.as_millis(), groups.len()))
         }

@@ -140,7 +140,7 @@ pub(crate) async fn kill_launcher(lab: &mut Lab) -> Result<Looks, String> {
     Ok((wall, look(control)))
 }
 
-/// How long after its launcher a sandbox was dead, or how many of its processes live on after two seconds.
+/// How long after its launcher a sandbox was dead, or how many of its processes live on after the time that it has.
 async fn launcher_killed(
     lab: &mut Lab,
     wish: &Wish,
@@ -163,7 +163,7 @@ async fn launcher_killed(
     launched.child.wait().map_err(|e| e.to_string())?;
     let began = Instant::now();
     let alive = || inventory::is_alive(init);
-    while alive() && began.elapsed() < Duration::from_secs(2) {
+    while alive() && began.elapsed() < lab.mode.patience() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let seen = if alive() { Err(inventory::processes(&slot).len().max(1)) } else { Ok(began.elapsed()) };
