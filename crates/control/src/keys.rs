@@ -15,8 +15,9 @@ pub struct NewSecret {
     pub secret: String,
 }
 
-pub fn hash_secret(secret: &str) -> String {
-    blake3::hash(secret.as_bytes()).to_hex().to_string()
+/// What is kept in the place of bytes that are only to be recognised again.
+pub fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }
 
 fn draw_secret() -> Result<String> {
@@ -57,7 +58,7 @@ impl Control {
         if !secret.starts_with(PREFIX) {
             return Ok(None);
         }
-        let key = self.parts.store.key_by_hash(&hash_secret(secret)).await?;
+        let key = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
         let is_valid = |key: &KeyRecord| {
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };
@@ -90,7 +91,7 @@ async fn make(
         id: id.clone(),
         tenant,
         name: name.to_owned(),
-        hash: hash_secret(&secret),
+        hash: hash(secret.as_bytes()),
         scopes: scopes.join(" "),
         agent,
         created_at_ms: now_ms(),

@@ -20,7 +20,7 @@ pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
-pub use keys::{NewSecret, hash_secret};
+pub use keys::{NewSecret, hash};
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};

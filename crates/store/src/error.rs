@@ -16,9 +16,6 @@ pub enum StoreError {
     #[error("the job was given to another worker since")]
     Fenced,
 
-    #[error("the name {name:?} is taken")]
-    Taken { name: String },
-
     /// Trying again does not help.
     #[error("{what} has a NUL character in it, which no text in the store can have")]
     Unstorable { what: &'static str },

@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use cofferdam_api::{JobList, JobRequest};
-use cofferdam_control::{Control, Followed, Follower, hash_secret, job_view};
+use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
 use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind, Page};
@@ -47,17 +47,13 @@ async fn create(
 ) -> Answer {
     query.only(&["wait_ms"])?;
     let wait_ms = query.number("wait_ms", MAX_WAIT_MS)?;
-    let name = idempotency_key(&headers)?.map(|name| (name, hash_bytes(&body.bytes)));
+    let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let agent = body.value.agent.clone();
     let permit = control.permit(&caller.0, Action::JobCreate, &caller.0.tenant, agent.as_deref()).await?;
     let submitted = control.create_job(&permit, body.value, name).await?;
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };
     answer(&control, status, job).await
-}
-
-fn hash_bytes(bytes: &[u8]) -> String {
-    hash_secret(&STANDARD.encode(bytes))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
