@@ -16,9 +16,6 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// As many queued jobs as are looked at in one go.
 const LOOK: i64 = 64;
 
-/// For this long a claim is believed without another word. In one process it is never asked about.
-const LEASE_MS: i64 = 30_000;
-
 /// Room on the worker.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
@@ -68,10 +65,6 @@ impl Dispatcher {
     fn used(&self) -> std::sync::MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    pub(crate) fn claim(&self, instance: &str) -> Claim {
-        Claim { worker: instance.to_owned(), lease_until_ms: now_ms() + LEASE_MS }
-    }
 }
 
 impl Control {
@@ -88,6 +81,11 @@ impl Control {
         used.slots += 1;
         used.memory_bytes += memory_bytes;
         Some(Room { dispatcher: Arc::clone(&self.parts), memory_bytes })
+    }
+
+    pub(crate) fn new_claim(&self) -> Claim {
+        let lease_until_ms = now_ms() + self.parts.settings.lease.as_millis() as i64;
+        Claim { worker: self.parts.instance.clone(), lease_until_ms }
     }
 
     /// Whether a job of that size could run at all.
@@ -142,7 +140,7 @@ impl Control {
             resource: job.id.clone(),
             details: serde_json::json!({"worker": self.parts.instance}),
         };
-        let claim = self.parts.dispatcher.claim(&self.parts.instance);
+        let claim = self.new_claim();
         let handle = self.parts.running.add(&job.id);
         match self.parts.store.claim(job.id.clone(), claim, event).await {
             Ok(fence) => self.spawn_run(job.id, job.tenant, job.task_id, fence, request.ok(), handle, room),

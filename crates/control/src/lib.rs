@@ -14,6 +14,7 @@ mod ids;
 mod jobs;
 mod keys;
 mod running;
+mod settings;
 mod worker;
 
 pub use clock::{now_ms, timestamp};
@@ -21,6 +22,7 @@ pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
+pub use settings::Settings;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
@@ -47,6 +49,7 @@ struct Parts {
     instance: String,
     dispatcher: Dispatcher,
     running: Running,
+    settings: Settings,
     is_draining: AtomicBool,
 }
 
@@ -58,7 +61,7 @@ impl std::fmt::Debug for Control {
 
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
-    pub async fn start(store: Store, worker: Arc<dyn Worker>) -> Result<Self> {
+    pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let parts = Parts {
@@ -68,6 +71,7 @@ impl Control {
             worker,
             instance,
             running: Running::default(),
+            settings,
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };

@@ -51,7 +51,7 @@ impl Control {
         };
         let room = self.take_room(limits.memory_bytes, true);
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), json!({}))];
-        let claim = room.as_ref().map(|_| self.parts.dispatcher.claim(&self.parts.instance));
+        let claim = room.as_ref().map(|_| self.new_claim());
         if claim.is_some() {
             let details = json!({"worker": self.parts.instance});
             events.push(self.event(permit, "job.running", id.as_str(), details));
