@@ -68,6 +68,9 @@ pub struct Job {
     pub status: JobStatus,
     pub created_at: String,
     pub metadata: BTreeMap<String, String>,
+    /// Whether it had output that is not kept any more. Then the result's texts are empty.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub output_expired: bool,
     /// There once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,

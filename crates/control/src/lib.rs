@@ -13,6 +13,7 @@ mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod retention;
 mod running;
 mod settings;
 mod worker;
@@ -22,6 +23,7 @@ pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
+pub use retention::{CheckpointSigner, Keep, Retention, Swept};
 pub use settings::Settings;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
@@ -29,8 +31,8 @@ use cofferdam_policy::{Action, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
 use dispatch::Dispatcher;
 use running::Running;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, ControlError>;
@@ -50,6 +52,7 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
+    checkpoint_signer: OnceLock<Arc<dyn CheckpointSigner>>,
     is_draining: AtomicBool,
 }
 
@@ -72,10 +75,12 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            checkpoint_signer: OnceLock::new(),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
+        control.spawn_sweeps();
         Ok(control)
     }
 

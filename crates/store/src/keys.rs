@@ -57,16 +57,12 @@ impl Store {
     }
 
     pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>> {
-        let text = format!("SELECT {COLUMNS} FROM keys WHERE hash = $1");
-        let row =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(hash).fetch_optional(self.engine.readers()).await?;
+        let row = self.engine.fetch_optional(sqlx::query(sqlx::AssertSqlSafe(by_hash())).bind(hash)).await?;
         Ok(row.as_ref().map(record).transpose()?)
     }
 
     pub async fn keys(&self, tenant: &str) -> Result<Vec<KeyRecord>> {
-        let text = format!("SELECT {COLUMNS} FROM keys WHERE tenant_id = $1 ORDER BY created_at_ms, id");
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(tenant).fetch_all(self.engine.readers()).await?;
+        let rows = self.engine.fetch_all(sqlx::query(sqlx::AssertSqlSafe(list())).bind(tenant)).await?;
         rows.iter().map(|row| Ok(record(row)?)).collect()
     }
 
@@ -76,6 +72,14 @@ impl Store {
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(RevokeKey { tenant, id, event }).await
     }
+}
+
+pub(crate) fn by_hash() -> String {
+    format!("SELECT {COLUMNS} FROM keys WHERE hash = $1")
+}
+
+pub(crate) fn list() -> String {
+    format!("SELECT {COLUMNS} FROM keys WHERE tenant_id = $1 ORDER BY created_at_ms, id")
 }
 
 fn check_new(key: &NewKey) -> Result<()> {

@@ -1,9 +1,13 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
+mod backup;
 mod completions;
+mod data_folder;
 mod doctor;
+mod restore;
 mod run;
 mod serve;
+mod store;
 mod usage;
 
 use crate::args::{Cli, Command};
@@ -31,6 +35,9 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => restore::restore(&args),
+        Command::Store(args) => store::store(&args),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

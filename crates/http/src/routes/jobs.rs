@@ -68,7 +68,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> 
 
 /// A job with its result, which lies in pieces while it is kept.
 async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
-    let output = match job.state.is_final() {
+    let output = match job.state.is_final() && job.output_expired_at_ms.is_none() {
         true => control
             .store()
             .output(&job.id, 0, ALL_EVENTS)
@@ -170,6 +170,9 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                     Ok(Followed::Output(output)) => {
                         (output.iter().map(output_event).collect(), Place::Output)
                     }
+                    Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
+                        (expired(*job, follower.last_seq()), Place::End)
+                    }
                     Ok(Followed::Ended(job)) => (ending(&control, *job).await, Place::End),
                     Err(error) => {
                         (vec![event("error", 0, &json!({"message": error.to_string()}))], Place::End)
@@ -208,4 +211,16 @@ async fn ending(control: &Control, job: JobRecord) -> Vec<Event> {
     let seq = output.last().map_or(0, |event| event.seq);
     let view = serde_json::to_value(job_view(job, Some(&output))).unwrap_or_default();
     vec![event("result", seq + 1, &view), event("complete", seq + 2, &json!({}))]
+}
+
+/// The end of a job whose output is not kept any more: that it is gone, and the rest as ever. The numbers go on from
+/// where the follower is.
+fn expired(job: JobRecord, last_seq: i64) -> Vec<Event> {
+    let gone = json!({"seq": last_seq + 1, "reason": "expired"});
+    let view = serde_json::to_value(job_view(job, None)).unwrap_or_default();
+    vec![
+        event("truncated", last_seq + 1, &gone),
+        event("result", last_seq + 2, &view),
+        event("complete", last_seq + 3, &json!({})),
+    ]
 }

@@ -7,7 +7,8 @@ use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
 impl Store {
-    /// Cancels a job that has not started; a running one is only marked. Returns the state that it is in now.
+    /// Cancels a job that has not started; a running one is only marked, by whoever came first. Returns the state that
+    /// it is in now.
     pub async fn cancel(
         &self,
         tenant: String,
@@ -35,7 +36,7 @@ impl crate::writer::Act<JobState> for Cancel {
     {
         let Self { tenant, id, by, event } = self;
         let row = sqlx::query(
-            "UPDATE jobs SET cancelled_by = $1, transition_at_ms = CASE WHEN state = 'running' THEN \
+            "UPDATE jobs SET cancelled_by = COALESCE(cancelled_by, $1), transition_at_ms = CASE WHEN state = 'running' THEN \
              transition_at_ms ELSE $2 END, state = CASE WHEN state = 'running' THEN 'running' ELSE 'cancelled' END, \
              reason = CASE WHEN state = 'running' THEN reason ELSE 'cancelled' END \
              WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') RETURNING state",

@@ -13,6 +13,17 @@ impl Store {
     }
 }
 
+/// Every table that has something of a job; the job itself comes last.
+const REMOVE: [&str; 2] = ["DELETE FROM output WHERE job_id = $1", "DELETE FROM jobs WHERE id = $1"];
+
+/// Removes a job and everything that is its own.
+pub(crate) async fn remove(connection: &mut AnyConnection, id: &str) -> Result<()> {
+    for text in REMOVE {
+        sqlx::query(text).bind(id).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
 struct Delete {
     tenant: String,
     id: String,
@@ -29,9 +40,7 @@ impl crate::writer::Act<()> for Delete {
         if !state.is_final() {
             return Err(StoreError::WrongState { state, wanted: state });
         }
-        for text in ["DELETE FROM output WHERE job_id = $1", "DELETE FROM jobs WHERE id = $1"] {
-            sqlx::query(text).bind(id.as_str()).execute(&mut *connection).await?;
-        }
+        remove(connection, &id).await?;
         audit::append(connection, &tenant, &[event]).await
     }
 }

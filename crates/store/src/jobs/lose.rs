@@ -11,6 +11,12 @@ impl Store {
     }
 }
 
+/// The states twice: once as they are wanted, and once in the words of the index of unfinished jobs.
+pub(crate) const LOSE: &str = "UPDATE jobs SET state = 'lost', reason = 'worker_gone', \
+    message = 'its worker went away while it ran', lease_until_ms = NULL, transition_at_ms = $1 \
+    WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') AND worker <> $2 \
+    RETURNING id, tenant_id, worker";
+
 struct LoseOthers {
     worker: String,
     now: Millis,
@@ -21,15 +27,7 @@ impl crate::writer::Act<Vec<String>> for LoseOthers {
     where
         Self: 'c,
     {
-        let rows = sqlx::query(
-            "UPDATE jobs SET state = 'lost', reason = 'worker_gone', message = 'its worker went away while it ran', \
-             lease_until_ms = NULL, transition_at_ms = $1 WHERE state = 'running' AND worker <> $2 \
-             RETURNING id, tenant_id, worker",
-        )
-        .bind(self.now)
-        .bind(self.worker)
-        .fetch_all(&mut *connection)
-        .await?;
+        let rows = sqlx::query(LOSE).bind(self.now).bind(self.worker).fetch_all(&mut *connection).await?;
         let mut lost = Vec::with_capacity(rows.len());
         for row in rows {
             let (id, tenant, worker): (String, String, String) =

@@ -13,7 +13,10 @@ mod record;
 
 pub use accept::{Accepted, NewJob};
 pub use claim::Claim;
+pub(crate) use delete::remove;
 pub use finish::Finish;
 pub(crate) use guard::check_fence;
+pub(crate) use lose::LOSE;
 pub use read::{JobFilter, Page};
+pub(crate) use read::{get, list, queued};
 pub use record::JobRecord;

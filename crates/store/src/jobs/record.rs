@@ -21,10 +21,12 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    /// Since when its output is not kept any more, if it had any.
+    pub output_expired_at_ms: Option<Millis>,
 }
 
 pub(super) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by";
+                       spec, result, fence, starts, worker, cancelled_by, output_expired_at_ms";
 
 pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -43,6 +45,7 @@ pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
+        output_expired_at_ms: row.try_get(15)?,
     })
 }
 
