@@ -8,5 +8,7 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/keeping.rs"]
+mod keeping;
 #[path = "serve/server.rs"]
 mod server;
