@@ -234,7 +234,7 @@ async fn a_request_has_one_that_is_nearly_ready() {
         [both.0.stdout.text(), both.1.stdout.text()]
     });
     // The second has none to wait for: one was in the making, and that is the first's.
-    assert_eq!(texts.await, ["warm code 1", "cold code 2"]);
+    assert_eq!(Box::pin(texts).await, ["warm code 1", "cold code 2"]);
     assert_eq!(began.elapsed(), SLOW / 2 + SLOW);
 }
 
@@ -290,5 +290,5 @@ async fn the_next_one_is_not_made_at_the_cost_of_a_request() {
         };
         tokio::join!(run(), run(), run(), before).3
     };
-    assert!(tended(&pool, request).await > 4);
+    assert!(Box::pin(tended(&pool, request)).await > 4);
 }
