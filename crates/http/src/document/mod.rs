@@ -3,8 +3,8 @@
 //! To add a route: derive `ToSchema` for its bodies in crates/api, annotate the handler with `#[utoipa::path]`, name
 //! the ways in which it can be refused by the types of [`refusals`], and put it into `routes!` in its file.
 
+mod corrections;
 pub(crate) mod refusals;
-mod work;
 
 use crate::routes;
 use cofferdam_api::{CompleteData, ErrorBody, ErrorData, InitData, OutputData, TruncatedData};
@@ -54,7 +54,8 @@ pub fn openapi_json() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let mut document = serde_json::to_value(routes::all().into_openapi()).unwrap_or_default();
-        work::say_what_a_job_needs(&mut document);
+        corrections::say_what_a_job_needs(&mut document);
+        corrections::say_that_headers_are_not_null(&mut document);
         let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
         text.push('\n');
         text

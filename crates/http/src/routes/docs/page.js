@@ -6,7 +6,7 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== "") element.append(child);
   }
   return element;
@@ -212,7 +212,7 @@ function show(api) {
     ]),
     make("h2", {}, "Schemas"), schemas.map((name) => schemaArticle(name, api.components.schemas[name])),
   ];
-  document.getElementById("content").replaceChildren(...content.flat());
+  document.getElementById("content").replaceChildren(...content.flat(Infinity));
   document.getElementById("index").replaceChildren(...indexOf(tags, schemas));
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
