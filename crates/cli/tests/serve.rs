@@ -10,5 +10,7 @@ mod faults;
 mod invariants;
 #[path = "serve/keeping.rs"]
 mod keeping;
+#[path = "serve/odd.rs"]
+mod odd;
 #[path = "serve/server.rs"]
 mod server;

@@ -6,6 +6,8 @@
 //! and says so.
 
 mod audit;
+#[cfg(feature = "bulk")]
+pub mod bulk;
 mod check;
 mod engine;
 mod error;

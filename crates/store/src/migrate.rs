@@ -73,3 +73,20 @@ async fn apply(connection: &mut AnyConnection, kind: Kind, number: i64, step: &s
     sqlx::query("INSERT INTO schema_version (version) VALUES ($1)").bind(number).execute(connection).await?;
     Ok(())
 }
+
+/// The indexes that there are after the last step, each with the statement that makes it.
+#[cfg(feature = "bulk")]
+pub(crate) fn indexes() -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for statement in STEPS.iter().flat_map(|(_, step)| step.split(';')).map(str::trim) {
+        let name = statement.strip_prefix("CREATE INDEX ").and_then(|rest| rest.split_whitespace().next());
+        let dropped = statement.strip_prefix("DROP INDEX ");
+        if let Some(name) = name.or(dropped) {
+            found.retain(|(known, _)| known != name);
+        }
+        if let Some(name) = name {
+            found.push((name.to_owned(), statement.to_owned()));
+        }
+    }
+    found
+}
