@@ -25,11 +25,12 @@ impl Store {
     pub async fn settle_restored(&self, keeps_queued: bool, now: Millis) -> Result<Settled> {
         let lost = self.lose_all_but(NOBODY.to_owned(), now).await?.len() as u64;
         let mut errored = 0;
-        while !keeps_queued {
-            let ended = self.writer.write(EndQueued { now }).await?;
-            errored += ended;
-            if ended == 0 {
-                break;
+        if !keeps_queued {
+            loop {
+                match self.writer.write(EndQueued { now }).await? {
+                    0 => break,
+                    ended => errored += ended,
+                }
             }
         }
         for tenant in self.audit_tenants().await? {
