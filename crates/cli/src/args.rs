@@ -250,7 +250,7 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// A PostgreSQL database that pg_restore has just filled: settles what ran and waited
+    /// A PostgreSQL database after pg_restore: settles what ran and waited
     #[arg(long, value_name = "URL", conflicts_with_all = ["from", "data", "replace"])]
     pub(crate) database: Option<String>,
 
