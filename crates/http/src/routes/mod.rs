@@ -4,3 +4,5 @@ pub(crate) mod audit;
 pub(crate) mod health;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod receipts;
+pub(crate) mod signing_keys;

@@ -2,6 +2,7 @@
 
 use super::Pool;
 use super::shelf::Kind;
+use super::waiting::Waiting;
 use crate::ids::draw_sandbox_id;
 use crate::job::{self, Cancellation, JobError, JobSpec, Work, sandbox_spec};
 use crate::output::LiveOutput;
@@ -23,15 +24,18 @@ impl Pool {
         let kind = Kind { spec: sandbox_spec(id, &spec), runtime: runtime_ahead(&spec) };
         match self.take_warm(&kind).await {
             None => job::run(&*self.backend, spec, live, cancel).await,
-            Some(waiting) => match waiting.interpreter {
-                None => job::run_in(waiting.sandbox, spec, live, cancel).await,
-                Some(interpreter) => {
-                    let used = interpreter.cpu_time_ms;
-                    let result =
-                        job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await?;
-                    Ok(without_start(result, used))
-                }
-            },
+            Some(Waiting { id, sandbox, interpreter }) => {
+                let result = match interpreter {
+                    None => job::run_in(sandbox, spec, live, cancel).await?,
+                    Some(interpreter) => {
+                        let used = interpreter.cpu_time_ms;
+                        let result =
+                            job::run_ahead(sandbox, Box::new(interpreter), spec, live, cancel).await?;
+                        without_start(result, used)
+                    }
+                };
+                Ok(JobResult { sandbox_id: Some(id), ..result })
+            }
         }
     }
 }
