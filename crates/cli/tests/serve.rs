@@ -8,5 +8,7 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/server.rs"]
 mod server;
