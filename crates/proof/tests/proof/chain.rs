@@ -151,6 +151,14 @@ fn findings_are_bounded_and_counted() {
     assert_eq!((report.findings.len(), report.more_findings), (100, 400));
 }
 
+#[test]
+fn there_is_nothing_after_the_largest_number() {
+    let mut entries = chain(TENANT, 3);
+    entries[1].seq = i64::MAX;
+    let found = check(&entries, None, None).findings;
+    assert_eq!(found, [Finding::Gap { first: 2, last: i64::MAX - 1 }, Finding::Moved { seq: 3 }]);
+}
+
 proptest! {
     /// Whatever is done to a chain, a head finds it: removed, repeated, moved or edited.
     #[test]

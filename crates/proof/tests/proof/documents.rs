@@ -78,6 +78,12 @@ fn what_was_altered_or_signed_by_others_is_refused() {
     assert!(open(&both, &keys).is_ok());
 }
 
+fn altered_without_signatures(sealed: &Value) -> String {
+    let mut value = sealed.clone();
+    value["signatures"] = json!([]);
+    value.to_string()
+}
+
 #[test]
 fn there_is_nothing_to_choose_in_an_envelope() {
     let keys = trusted(&[1]);
@@ -99,6 +105,8 @@ fn there_is_nothing_to_choose_in_an_envelope() {
     for (i, change) in changes.into_iter().enumerate() {
         assert!(with(change).is_err(), "change {i}");
     }
+    let unsigned = altered_without_signatures(&sealed);
+    assert!(Envelope::parse(unsigned.as_bytes()).is_err(), "nobody's, and not even to be read");
     let twice = sealed.to_string().replacen('{', r#"{"payload":"e30=","#, 1);
     assert!(Envelope::parse(twice.as_bytes()).is_err(), "a field that is there twice");
 }
