@@ -8,6 +8,8 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/odd.rs"]
+mod odd;
 #[path = "serve/proofs.rs"]
 mod proofs;
 #[path = "serve/server.rs"]

@@ -218,4 +218,20 @@ mod tests {
         let receipt = receipt(&job(json!({"command": "ls"}), None, JobState::Cancelled)).unwrap();
         assert_eq!(receipt.outcome, json!({"kind": "cancelled", "by": "key-a"}));
     }
+
+    /// The wire says how a document looks, and this is how it looks.
+    #[test]
+    fn documents_are_as_on_the_wire() {
+        use cofferdam_api::{SignedDocument, SigningKeyList};
+        use cofferdam_proof::{KeyList, ListedKey, SigningKey};
+        let key = SigningKey::from_seed(&[1; 32]);
+        let sealed = receipt(&job(json!({"command": "ls"}), None, JobState::Lost)).unwrap().seal(&key);
+        let sealed = serde_json::to_value(sealed).unwrap();
+        let wire: SignedDocument = serde_json::from_value(sealed.clone()).unwrap();
+        assert_eq!(serde_json::to_value(wire).unwrap(), sealed);
+        let list =
+            serde_json::to_value(KeyList::new(vec![ListedKey::new(&key.public(), 0)]).unwrap()).unwrap();
+        let wire: SigningKeyList = serde_json::from_value(list.clone()).unwrap();
+        assert_eq!(serde_json::to_value(wire).unwrap(), list);
+    }
 }

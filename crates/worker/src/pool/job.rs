@@ -24,20 +24,31 @@ impl Pool {
         let kind = Kind { spec: sandbox_spec(id, &spec), runtime: runtime_ahead(&spec) };
         match self.take_warm(&kind).await {
             None => job::run(&*self.backend, spec, live, cancel).await,
-            Some(Waiting { id, sandbox, interpreter }) => {
-                let result = match interpreter {
-                    None => job::run_in(sandbox, spec, live, cancel).await?,
-                    Some(interpreter) => {
-                        let used = interpreter.cpu_time_ms;
-                        let result =
-                            job::run_ahead(sandbox, Box::new(interpreter), spec, live, cancel).await?;
-                        without_start(result, used)
-                    }
-                };
-                Ok(JobResult { sandbox_id: Some(id), ..result })
+            Some(waiting) => {
+                let result = run_warm(waiting, spec, live, cancel).await;
+                self.answered(&kind);
+                result
             }
         }
     }
+}
+
+async fn run_warm(
+    waiting: Waiting,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    let Waiting { id, sandbox, interpreter } = waiting;
+    let result = match interpreter {
+        None => job::run_in(sandbox, spec, live, cancel).await?,
+        Some(interpreter) => {
+            let used = interpreter.cpu_time_ms;
+            let result = job::run_ahead(sandbox, Box::new(interpreter), spec, live, cancel).await?;
+            without_start(result, used)
+        }
+    };
+    Ok(JobResult { sandbox_id: Some(id), ..result })
 }
 
 /// What the job itself used, without what its interpreter had used before.
