@@ -67,16 +67,6 @@ impl Kind {
     }
 }
 
-impl Kind {
-    /// Says which index leads, where the database would otherwise guess. PostgreSQL knows what is in its tables.
-    pub(crate) fn by_index(self, name: &str) -> String {
-        match self {
-            Self::Sqlite => format!(" INDEXED BY {name}"),
-            Self::Postgres => String::new(),
-        }
-    }
-}
-
 /// The address of a file. Whatever could mean something else in an address is written by its number.
 fn sqlite_address(path: &Path) -> Result<String> {
     let unusable = |error| StoreError::Failed(format!("{} cannot be used: {error}", path.display()));
