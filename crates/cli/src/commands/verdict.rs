@@ -51,3 +51,23 @@ pub(super) fn read_envelope(path: &Path) -> Result<Envelope, Failure> {
 pub(super) fn line(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names in a chain may be anybody's.
+    #[test]
+    fn what_was_read_stays_in_its_line() {
+        assert_eq!(line("a\nb\u{1b}[2J é"), "a\\nb\\u{1b}[2J é");
+    }
+
+    #[test]
+    fn the_worst_of_several_counts() {
+        assert_eq!(
+            [Verdict::Unproven, Verdict::Broken, Verdict::Proven].into_iter().max(),
+            Some(Verdict::Broken)
+        );
+        assert_eq!([Verdict::Unproven, Verdict::Proven].into_iter().max(), Some(Verdict::Unproven));
+    }
+}
