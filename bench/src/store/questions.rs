@@ -164,6 +164,7 @@ impl Asker {
             agent: None,
             task_id: id.clone(),
             spec: r#"{"language":"python","code":"print(1)"}"#.to_owned(),
+            terms: None,
             created_at_ms: now,
         };
         let claim = Claim { worker: "wrk-bench".to_owned(), lease_until_ms: now + 30_000 };

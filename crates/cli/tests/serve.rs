@@ -12,5 +12,7 @@ mod invariants;
 mod keeping;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/server.rs"]
 mod server;

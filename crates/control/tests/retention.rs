@@ -85,6 +85,7 @@ impl Bed {
             agent: None,
             task_id: id.to_owned(),
             spec: "{}".to_owned(),
+            terms: None,
             created_at_ms: at_ms,
         };
         let claim = Claim { worker: "w".to_owned(), lease_until_ms: at_ms };

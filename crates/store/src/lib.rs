@@ -6,6 +6,7 @@
 //! and says so.
 
 mod audit;
+mod audit_list;
 #[cfg(feature = "bulk")]
 pub mod bulk;
 mod check;
@@ -14,6 +15,7 @@ mod error;
 pub mod file;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod limit;
 mod migrate;
@@ -25,8 +27,10 @@ mod statements;
 mod texts;
 mod writer;
 
-pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use audit::{AuditEvent, AuditHead};
+pub use audit_list::AuditFilter;
 pub use check::Checked;
+pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};

@@ -1,14 +1,18 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
+mod audit;
 mod backup;
 mod completions;
 mod data_folder;
 mod doctor;
+mod receipt;
 mod restore;
 mod run;
 mod serve;
+mod signing_key;
 mod store;
 mod usage;
+mod verdict;
 
 use crate::args::{Cli, Command};
 use clap::Parser;
@@ -38,6 +42,9 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => restore::restore(&args),
         Command::Store(args) => store::store(&args),
+        Command::Audit(args) => audit::audit(&args),
+        Command::Receipt(args) => receipt::receipt(&args),
+        Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

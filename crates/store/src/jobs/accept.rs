@@ -14,6 +14,8 @@ pub struct NewJob {
     pub task_id: String,
     /// The request, as it will be run.
     pub spec: String,
+    /// Under which it was let in: what its receipt says and the request does not.
+    pub terms: Option<String>,
     pub created_at_ms: Millis,
 }
 
@@ -49,8 +51,8 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _ } = job;
-    texts::check([("the agent", agent.as_deref())])?;
+    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _ } = job;
+    texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
     texts::check([
         ("the job's id", id.as_str()),
         ("the tenant", tenant),
@@ -83,10 +85,12 @@ impl crate::writer::Act<Accepted> for Accept {
             Some(_) => (JobState::Running, 1),
             None => (JobState::Queued, 0),
         };
+        let started_at = claim.as_ref().map(|_| job.created_at_ms);
         let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
         sqlx::query(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms) VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10)",
+             starts, worker, lease_until_ms, started_at_ms, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12)",
         )
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -98,6 +102,8 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(fence)
         .bind(worker)
         .bind(lease)
+        .bind(started_at)
+        .bind(job.terms)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &job.tenant, &events).await?;

@@ -34,7 +34,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
     {
         let row = sqlx::query(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
-             lease_until_ms = $2, transition_at_ms = $3 WHERE id = $4 AND state = 'queued' \
+             lease_until_ms = $2, transition_at_ms = $3, started_at_ms = $3 WHERE id = $4 AND state = 'queued' \
              RETURNING fence, tenant_id",
         )
         .bind(self.claim.worker)

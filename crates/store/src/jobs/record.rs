@@ -21,12 +21,15 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    /// Of the last start; none if it never ran.
+    pub started_at_ms: Option<Millis>,
+    pub terms: Option<String>,
     /// Since when its output is not kept any more, if it had any.
     pub output_expired_at_ms: Option<Millis>,
 }
 
 pub(super) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by, output_expired_at_ms";
+                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, output_expired_at_ms";
 
 pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -45,7 +48,9 @@ pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
-        output_expired_at_ms: row.try_get(15)?,
+        started_at_ms: row.try_get(15)?,
+        terms: row.try_get(16)?,
+        output_expired_at_ms: row.try_get(17)?,
     })
 }
 

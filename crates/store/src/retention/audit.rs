@@ -2,8 +2,8 @@
 //! the rest goes on. It is set before anything goes, so the chain is whole at every moment.
 
 use super::{ROWS, Removed};
-use crate::audit::{append, chain_hash};
-use crate::{AuditEvent, Millis, Result, Store, StoreError, texts};
+use crate::audit::append;
+use crate::{AuditEvent, Millis, Result, Store, StoreError, chain_hash, texts};
 use sqlx::{AnyConnection, Row};
 
 /// So many entries are read at a time.

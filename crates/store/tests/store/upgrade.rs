@@ -54,6 +54,8 @@ pub(crate) async fn everything_of_version_1_is_there(bed: Bed) {
         starts: 1,
         worker: Some("wrk-aaaaaaaaaaaaaaaa".to_owned()),
         cancelled_by: None,
+        started_at_ms: None,
+        terms: None,
         output_expired_at_ms: None,
     };
     assert_eq!(get(&store, TENANT, 'a').await, expected);
@@ -102,7 +104,7 @@ pub(crate) async fn a_step_that_fails_has_not_happened(bed: Bed) {
     assert_refused!(Store::open(&bed.location).await, StoreError::Failed(text) if text.contains("audit_checkpoints"));
     let mut raw = bed.raw().await;
     let steps = sqlx::query("SELECT version FROM schema_version").fetch_all(&mut raw).await.unwrap();
-    assert_eq!(steps.iter().map(|row| row.get::<i64, _>(0)).collect::<Vec<_>>(), [1]);
+    assert_eq!(steps.iter().map(|row| row.get::<i64, _>(0)).collect::<Vec<_>>(), [1, 2]);
     let column = sqlx::query("SELECT output_kept FROM jobs").fetch_all(&mut raw).await;
     assert!(column.is_err(), "a part of the step is there");
     drop(raw);
