@@ -10,15 +10,17 @@ use crate::failure::{Failure, Result};
 use crate::in_process::IDLE;
 use crate::schedule::Mode;
 use crate::service::SERVICE;
+use crate::store::{STORE, StorePlan};
 
 pub(crate) const USAGE: &str = "\
 Times whole commands and sandboxes made in this process, side by side on one root filesystem. Run bench/setup.sh (as root) once before.
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service, store; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
+  --store-jobs N       finished jobs in the large store, with ten audit events each (default 1000000)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy
   --json OUT           every figure, with facts about the machine
   --markdown OUT       the tables as a document
@@ -50,6 +52,7 @@ pub(crate) struct Plan {
     pub(crate) throughput_window: Duration,
     /// Idle sandboxes at once.
     pub(crate) idle: usize,
+    pub(crate) store: StorePlan,
 }
 
 impl Plan {
@@ -84,7 +87,7 @@ fn as_millis<S: serde::Serializer>(window: &Duration, serializer: S) -> std::res
 /// None when help was asked for.
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>> {
     let (mut cofferdam, mut only, mut json, mut markdown) = (None, None, None, None);
-    let (mut samples, mut sparse_samples, mut quick) = (None, None, false);
+    let (mut samples, mut sparse_samples, mut store_jobs, mut quick) = (None, None, None, false);
     let mut words = words;
     while let Some(flag) = words.next() {
         let mut value = || words.next().ok_or_else(|| Failure::new(format!("{flag} needs a value")));
@@ -96,6 +99,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
             "--markdown" => markdown = Some(PathBuf::from(value()?)),
             "--only" => only = Some(names(&value()?)?),
             "--samples" => samples = Some(count(&flag, &value()?)?),
+            "--store-jobs" => store_jobs = Some(count(&flag, &value()?)? as u64),
             "--sparse-samples" => sparse_samples = Some(count(&flag, &value()?)?),
             _ => return Err(Failure::new(format!("unknown argument {flag:?}; see --help"))),
         }
@@ -104,7 +108,9 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
     if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam" || name == SERVICE) {
         return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam and service"));
     }
-    Ok(Some(Args { cofferdam, only, json, markdown, plan: plan(samples, sparse_samples, quick) }))
+    let mut plan = plan(samples, sparse_samples, quick);
+    plan.store.jobs = store_jobs.unwrap_or(plan.store.jobs);
+    Ok(Some(Args { cofferdam, only, json, markdown, plan }))
 }
 
 fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> Plan {
@@ -114,12 +120,16 @@ fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> P
         sparse: Rounds::new(sparse_samples.unwrap_or(100 / divisor), 20),
         throughput_window: Duration::from_millis(if quick { 500 } else { 4_000 }),
         idle: if quick { 200 } else { 1_000 },
+        store: StorePlan {
+            jobs: if quick { 10_000 } else { 1_000_000 },
+            samples: samples.unwrap_or(1_000 / divisor),
+        },
     }
 }
 
 /// Everything that can be asked for.
 fn known() -> impl Iterator<Item = &'static str> {
-    contestants::NAMES.into_iter().chain([IDLE, SERVICE])
+    contestants::NAMES.into_iter().chain([IDLE, SERVICE, STORE])
 }
 
 fn names(list: &str) -> Result<Vec<String>> {

@@ -16,6 +16,7 @@ mod schedule;
 mod service;
 mod shuffle;
 mod stats;
+mod store;
 mod table;
 mod targets;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use progress::Progress;
 use report::{Latency, Report, Throughput};
 use schedule::Mode;
 use service::SERVICE;
+use store::STORE;
 use table::Style;
 use targets::{Outcome, TARGETS};
 use workload::Workload;
@@ -123,6 +125,10 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         throughput.extend(service.throughput);
         fsync = service.fsync;
     }
+    let store = match args.asks_for(STORE) {
+        true => store::measure(place, args.plan, &mut progress)?,
+        false => Vec::new(),
+    };
     progress.clear();
     Ok(Report {
         machine,
@@ -134,6 +140,7 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         throughput,
         idle,
         fsync,
+        store,
         targets: Vec::new(),
     })
 }

@@ -9,6 +9,7 @@ use crate::in_process::{DESTROY, Idle};
 use crate::machine::Machine;
 use crate::schedule::{Mode, Series};
 use crate::stats::{Statistic, Summary};
+use crate::store::Kept;
 use crate::targets::Verdict;
 use crate::throughput::Flow;
 use crate::workload::Workload;
@@ -25,6 +26,8 @@ pub(crate) struct Report {
     pub(crate) idle: Option<Idle>,
     /// Of the disk that the service keeps its records on.
     pub(crate) fsync: Option<Summary>,
+    /// Of each engine, a store after a long life.
+    pub(crate) store: Vec<Kept>,
     pub(crate) targets: Vec<Verdict>,
 }
 

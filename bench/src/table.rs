@@ -6,7 +6,8 @@ mod text;
 use crate::in_process::Idle;
 use crate::report::{Latency, Report, Throughput};
 use crate::schedule::Mode;
-use crate::stats::Summary;
+use crate::stats::{Statistic, Summary};
+use crate::store::{Asked, Kept};
 use crate::targets::{Claim, Figure, Outcome, Rate, Target, Verdict};
 use crate::throughput::IN_FLIGHT;
 use crate::workload::Workload;
@@ -55,6 +56,7 @@ fn tables(report: &Report) -> Vec<Table> {
         latency.into_iter().chain([throughput(report, workload)])
     };
     let tables = Workload::SHOWN.into_iter().flat_map(of_workload).chain([idle(report)]);
+    let tables = tables.chain(report.store.iter().map(store));
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -120,6 +122,28 @@ fn with_absences(mut rows: Vec<(String, Row)>, workload: Workload, report: &Repo
     rows
 }
 
+fn store(kept: &Kept) -> Table {
+    let ms = |ns: u64| format!("{:.2}", ns as f64 / 1e6);
+    let row = |asked: &Asked| {
+        let Asked { question, small, large } = asked;
+        let [p50, p99] = [Statistic::P50, Statistic::P99].map(|of| times(Some(asked.ratio(of))));
+        let figures = [small.p50_ns, small.p99_ns, large.p50_ns, large.p99_ns].map(ms);
+        let cells = [vec![large.samples.to_string()], figures.to_vec(), vec![p50, p99]].concat();
+        ((*question).to_owned(), Row::Cells(cells))
+    };
+    let (jobs, events, seconds) = (kept.jobs, kept.events, kept.fill_seconds);
+    Table {
+        title: format!(
+            "{}: almost empty, and with {jobs} jobs and {events} events (made in {seconds:.0} s)",
+            kept.engine.label()
+        ),
+        heads: ["samples", "p50 ms", "p99 ms", "full p50", "full p99", "x p50", "x p99"]
+            .map(String::from)
+            .to_vec(),
+        rows: kept.rows.iter().map(row).collect(),
+    }
+}
+
 fn idle(report: &Report) -> Table {
     let count = report.idle.as_ref().map_or(0, |idle| idle.sandboxes);
     Table {
@@ -166,13 +190,18 @@ fn claim(target: &Target) -> String {
             format!("{} >= {min:.1} x {}, runs a second of each at its best", contestant.0, against.0)
         }
         Claim::AtMost { figure: Figure::IdleKib, max } => format!("<= {max:.0} KiB each"),
+        Claim::AtMost { figure: Figure::Store(_, statistic), max } => {
+            format!("worst {} <= {max:.1} x an almost empty store", statistic.label())
+        }
         Claim::AtMost { figure: Figure::IdleLeft, max } => format!("<= {max:.0} cgroups and mounts"),
     }
 }
 
 fn value(verdict: &Verdict) -> String {
     match verdict.target.claim {
-        Claim::AtMost { .. } => verdict.value.map_or("-".into(), |value| format!("{value:.0}")),
+        Claim::AtMost { figure: Figure::IdleKib | Figure::IdleLeft, .. } => {
+            verdict.value.map_or("-".into(), |value| format!("{value:.0}"))
+        }
         _ => times(verdict.value),
     }
 }

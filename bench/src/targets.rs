@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use crate::in_process::IDLE;
+use crate::in_process::{IDLE, Idle};
 use crate::report::Report;
 use crate::schedule::Mode;
 use crate::service::SERVICE;
 use crate::stats::Statistic;
+use crate::store::{Engine, STORE};
 use crate::workload::Workload;
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -54,6 +55,8 @@ pub(crate) struct Rate {
 pub(crate) enum Figure {
     IdleKib,
     IdleLeft,
+    /// The worst of all questions to a full store, beside an almost empty one.
+    Store(Engine, Statistic),
 }
 
 const fn ratio(
@@ -108,7 +111,7 @@ const AHEAD: (&str, &str) = ("ahead", "bare");
 const API: (&str, &str) = (SERVICE, "bare");
 
 /// Both modes: a busy loop hides what an idle machine makes a first request wait for.
-pub(crate) const TARGETS: [Target; 21] = [
+pub(crate) const TARGETS: [Target; 25] = [
     ratio("whole command, busy", COMMAND, Mode::BackToBack, 1.0),
     ratio("whole command, idle", COMMAND, Mode::Sparse, 1.0),
     ratio("cold, busy", COLD, Mode::BackToBack, 5.0),
@@ -130,6 +133,10 @@ pub(crate) const TARGETS: [Target; 21] = [
     rate("API calls a second, docker", ("docker", Workload::Python), 15.0),
     rate("API calls a second, bare", ("bare", Workload::Api), 0.5),
     stretch(rate("API calls a second, stretch", ("bare", Workload::Api), 0.8)),
+    at_most("full store, SQLite", Figure::Store(Engine::Sqlite, Statistic::P50), 2.0),
+    at_most("full store, SQLite, p99", Figure::Store(Engine::Sqlite, Statistic::P99), 2.0),
+    at_most("full store, PostgreSQL", Figure::Store(Engine::Postgres, Statistic::P50), 2.0),
+    at_most("full store, PostgreSQL, p99", Figure::Store(Engine::Postgres, Statistic::P99), 2.0),
 ];
 
 #[derive(Debug, Serialize)]
@@ -166,7 +173,9 @@ fn verdict(target: Target, report: &Report, asked: &[String]) -> Verdict {
         Claim::Rate(rate) => {
             (rate.value(report), Bound::Min(rate.min), was_asked(&[rate.contestant.0, rate.against.0]))
         }
-        Claim::AtMost { figure, max } => (figure.value(report), Bound::Max(max), was_asked(&[IDLE])),
+        Claim::AtMost { figure, max } => {
+            (figure.value(report), Bound::Max(max), was_asked(&[figure.section()]))
+        }
     };
     let outcome = match value {
         Some(value) if bound.holds(value) => Outcome::Met,
@@ -209,11 +218,22 @@ impl Ratio {
 
 impl Figure {
     fn value(self, report: &Report) -> Option<f64> {
-        let idle = report.idle.as_ref()?;
-        Some(match self {
-            Self::IdleKib => idle.kib_each(),
-            Self::IdleLeft => idle.left() as f64,
-        })
+        let idle = report.idle.as_ref();
+        match self {
+            Self::IdleKib => idle.map(Idle::kib_each),
+            Self::IdleLeft => idle.map(|idle| idle.left() as f64),
+            Self::Store(engine, statistic) => {
+                report.store.iter().find(|kept| kept.engine == engine)?.worst(statistic)
+            }
+        }
+    }
+
+    /// What has to be asked for to have it.
+    fn section(self) -> &'static str {
+        match self {
+            Self::IdleKib | Self::IdleLeft => IDLE,
+            Self::Store(..) => STORE,
+        }
     }
 }
 

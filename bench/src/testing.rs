@@ -8,6 +8,7 @@ use crate::in_process::{Idle, Inventory};
 use crate::machine::Machine;
 use crate::report::{Report, latency_rows, throughput_rows};
 use crate::schedule::{Mode, Series};
+use crate::store::StorePlan;
 use crate::throughput::Flow;
 use crate::workload::Workload;
 
@@ -38,6 +39,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
             sparse: rounds,
             throughput_window: Duration::from_secs(4),
             idle: 1_000,
+            store: StorePlan { jobs: 1_000_000, samples: 1_000 },
         },
         contestants: Vec::new(),
         absent: vec![Absent { name: "docker", reason: "no ".repeat(60) }],
@@ -45,6 +47,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
         throughput: throughput_rows(rows.iter().map(flow).collect(), Workload::True, 1),
         idle: Some(idle()),
         fsync: None,
+        store: Vec::new(),
         targets: Vec::new(),
     }
 }

@@ -142,6 +142,9 @@ pub struct Job {
     #[schema(format = DateTime)]
     pub created_at: String,
     pub metadata: BTreeMap<String, String>,
+    /// Whether it had output that is not kept any more. Then the result's texts are empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_expired: bool,
     /// There once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JobResult>,

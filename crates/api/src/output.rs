@@ -22,12 +22,16 @@ pub struct OutputData {
     pub base64: Option<String>,
 }
 
-/// `truncated`: from here on nothing of the stream was kept.
+/// `truncated`: from here on nothing of the stream was kept, or nothing of any of them is kept any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TruncatedData {
     pub seq: i64,
+    /// `stdout`, `stderr` or `all`.
     #[schema(example = "stdout")]
     pub stream: String,
+    /// `expired`, where the output was kept for its time and is gone now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// `error`: the server cannot go on; the stream ends, and may be taken up again.

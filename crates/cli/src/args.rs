@@ -38,6 +38,27 @@ Examples:
   curl -H \"X-API-Key: $(cat data/admin.key)\" -d '{\"language\":\"python\",\"code\":\"print(1)\"}' \\
        'http://127.0.0.1:8080/v1/jobs?wait_ms=30000'";
 
+const BACKUP_EXAMPLES: &str = "\
+The server may run meanwhile. The copy is of one moment, in one file, and is looked through before
+it gets its name. It has the database and the small files of the folder, such as keys: keep it as
+safe as those. Artifacts are not in it.
+
+Examples:
+  cofferdam backup --data ./data --to backup.db";
+
+const RESTORE_EXAMPLES: &str = "\
+No server may run on the folder. What ran when the backup was made is lost, and what waited is
+errored, since it may have run after it.
+
+Examples:
+  cofferdam restore --from backup.db --data ./new
+  cofferdam restore --from backup.db --data ./data --replace
+  cofferdam restore --database postgres://localhost/cofferdam   (after pg_restore)";
+
+const STORE_EXAMPLES: &str = "\
+Examples:
+  cofferdam store compact --data ./data";
+
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
 
@@ -71,6 +92,15 @@ pub(crate) enum Command {
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Copy a server's data into one file, while it runs
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Make a data folder from a backup
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+    /// Look after the file of a store
+    #[command(after_help = STORE_EXAMPLES)]
+    Store(StoreArgs),
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
     Audit(AuditArgs),
@@ -206,6 +236,63 @@ pub(crate) struct ServeArgs {
     /// Memory that running jobs may have together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The data folder of the server
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// The file to write; it must not be there yet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+
+    /// Refused: PostgreSQL is backed up with pg_dump, and the answer says how
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// A file that `cofferdam backup` wrote
+    #[arg(long, value_name = "FILE", required_unless_present = "database", requires = "data")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// The data folder to make
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// A PostgreSQL database after pg_restore: settles what ran and waited
+    #[arg(long, value_name = "URL", conflicts_with_all = ["from", "data", "replace"])]
+    pub(crate) database: Option<String>,
+
+    /// Also where a store is; that one is set aside, not deleted
+    #[arg(long)]
+    pub(crate) replace: bool,
+
+    /// Keeps what waited waiting: only where nothing has run since the backup
+    #[arg(long)]
+    pub(crate) keep_queued: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Write the file anew, without holes; the server must not run
+    Compact(CompactArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The data folder of the server
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Args)]

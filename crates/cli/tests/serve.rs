@@ -8,6 +8,8 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/keeping.rs"]
+mod keeping;
 #[path = "serve/odd.rs"]
 mod odd;
 #[path = "serve/proofs.rs"]

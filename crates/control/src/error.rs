@@ -47,6 +47,9 @@ impl From<StoreError> for ControlError {
             StoreError::Unstorable { what } => {
                 Self::Invalid(InvalidValue::new(what, "…", "it must not contain NUL"))
             }
+            StoreError::Limit { limit } => {
+                Self::Invalid(InvalidValue::new("limit", limit.to_string(), "it must be 0 or more"))
+            }
             other => Self::Store(other),
         }
     }

@@ -16,7 +16,7 @@ const BATCH: i64 = 64;
 #[derive(Debug)]
 pub enum Followed {
     Output(Vec<OutputEvent>),
-    /// The job has ended, and everything that it wrote was seen.
+    /// The job has ended, and everything that is kept of what it wrote was seen.
     Ended(Box<JobRecord>),
 }
 
@@ -39,6 +39,11 @@ impl Control {
 }
 
 impl Follower {
+    /// The number of the last event that was seen.
+    pub fn last_seq(&self) -> i64 {
+        self.last_seq
+    }
+
     pub async fn next(&mut self) -> Result<Followed> {
         let parts = &self.control.parts;
         loop {
@@ -46,6 +51,9 @@ impl Follower {
             // In this order: what is written with the end is there once the end is seen.
             let job = parts.store.job(&self.tenant, &self.id).await?;
             let job = job.ok_or(ControlError::NotFound { what: "job" })?;
+            if job.output_expired_at_ms.is_some() {
+                return Ok(Followed::Ended(Box::new(job)));
+            }
             let events = parts.store.output(&self.id, self.last_seq, BATCH).await?;
             if let Some(last) = events.last() {
                 self.last_seq = last.seq;

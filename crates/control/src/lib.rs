@@ -16,6 +16,7 @@ mod jobs;
 mod keys;
 mod noted;
 mod receipts;
+mod retention;
 mod running;
 mod settings;
 mod signing;
@@ -29,6 +30,7 @@ pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
+pub use retention::{CheckpointSigner, Keep, Retention, Swept};
 pub use settings::Settings;
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
@@ -39,8 +41,8 @@ use dispatch::Dispatcher;
 use noted::Noted;
 use running::Running;
 use signing::Signing;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, ControlError>;
@@ -60,6 +62,7 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
+    checkpoint_signer: OnceLock<Arc<dyn CheckpointSigner>>,
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
@@ -85,12 +88,14 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            checkpoint_signer: OnceLock::new(),
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
+        control.spawn_sweeps();
         Ok(control)
     }
 

@@ -162,6 +162,7 @@ mod tests {
             starts: 1,
             worker: Some("wrk-a".into()),
             cancelled_by: Some("key-a".into()),
+            output_expired_at_ms: None,
             started_at_ms: Some(10),
             terms: None,
         }

@@ -1,5 +1,6 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
+use crate::Retention;
 use crate::SigningSettings;
 use std::time::Duration;
 
@@ -7,11 +8,16 @@ use std::time::Duration;
 pub struct Settings {
     /// For this long a claim on a job is believed without another word.
     pub lease: Duration,
+    pub retention: Retention,
     pub signing: SigningSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), signing: SigningSettings::default() }
+        Self {
+            lease: Duration::from_secs(30),
+            retention: Retention::default(),
+            signing: SigningSettings::default(),
+        }
     }
 }

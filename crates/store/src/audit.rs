@@ -1,7 +1,7 @@
 //! What happened, in a chain for each tenant: every entry holds a hash over itself and the one before it, so
 //! that an edit or a gap shows.
 
-use crate::{Millis, Result, Store, StoreError, texts};
+use crate::{Millis, Result, Store, StoreError, limit, texts};
 use cofferdam_core::{AuditEntry, chain_hash};
 use sqlx::{AnyConnection, Row};
 
@@ -87,6 +87,9 @@ async fn insert(connection: &mut AnyConnection, tenant: &str, entry: AuditEntry)
     Ok(())
 }
 
+pub(crate) const READ: &str = "SELECT seq, at_ms, kind, actor, resource, details, hash FROM audit \
+                               WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
 impl Store {
     /// Notes something by itself.
     pub async fn note(&self, tenant: String, event: AuditEvent) -> Result<()> {
@@ -97,24 +100,22 @@ impl Store {
 
     /// A part of a tenant's chain, in order.
     pub async fn audit(&self, tenant: &str, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        let rows = sqlx::query(
-            "SELECT seq, at_ms, kind, actor, resource, details, hash FROM audit \
-             WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        )
-        .bind(tenant)
-        .bind(after_seq)
-        .bind(limit)
-        .fetch_all(self.engine.readers())
-        .await?;
-        rows.iter().map(|row| Ok(entry(row)?)).collect()
+        limit::check(limit)?;
+        let query = sqlx::query(READ).bind(tenant).bind(after_seq).bind(limit);
+        self.engine.fetch_all(query).await?.iter().map(|row| Ok(entry(row)?)).collect()
     }
 
-    /// Walks a tenant's whole chain and returns how long it is, or where it is broken.
+    /// Walks a tenant's whole chain, from its checkpoint if its beginning was removed, and returns how long it is, or
+    /// where it is broken.
     pub async fn verify_audit(&self, tenant: &str) -> Result<i64> {
         let broken = |seq| StoreError::Unreadable(format!("the audit of {tenant} is broken at entry {seq}"));
         // Read first: the chain grows meanwhile, but what it had by now must be there.
         let head = self.audit_head(tenant).await?;
-        let (mut seq, mut hash) = (0, String::new());
+        let start = self.audit_checkpoint(tenant).await?;
+        let (mut seq, mut hash) = start.map_or((0, String::new()), |at| (at.seq, at.hash));
+        if seq > head.seq || (seq == head.seq && hash != head.hash) {
+            return Err(broken(seq));
+        }
         loop {
             let entries = self.audit(tenant, seq, 1000).await?;
             if entries.is_empty() {
@@ -132,10 +133,8 @@ impl Store {
 
     /// The number and the hash of the last entry. Without them, a chain that was cut off would look like a short one.
     pub async fn audit_head(&self, tenant: &str) -> Result<AuditHead> {
-        let row = sqlx::query("SELECT seq, hash FROM audit_heads WHERE tenant_id = $1")
-            .bind(tenant)
-            .fetch_optional(self.engine.readers())
-            .await?;
+        let query = sqlx::query("SELECT seq, hash FROM audit_heads WHERE tenant_id = $1").bind(tenant);
+        let row = self.engine.fetch_optional(query).await?;
         let Some(row) = row else { return Ok(AuditHead::default()) };
         Ok(AuditHead { seq: row.try_get(0)?, hash: row.try_get(1)? })
     }

@@ -2,7 +2,7 @@
 //! leads to its first entry.
 
 use crate::audit::entry;
-use crate::{Millis, Result, Store};
+use crate::{Millis, Result, Store, StoreError, limit};
 use cofferdam_core::AuditEntry;
 use sqlx::Row;
 
@@ -88,6 +88,7 @@ const FIRST_AT: &str = "WITH RECURSIVE search (low, high) AS ( \
 impl Store {
     /// The entries of a tenant that fit, in order.
     pub async fn audit_list(&self, tenant: &str, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
+        limit::check(filter.limit)?;
         let mut after = filter.after_seq;
         let mut before = i64::MAX;
         if filter.from_ms.is_some() || filter.to_ms.is_some() {
@@ -105,12 +106,13 @@ impl Store {
         for value in values {
             query = query.bind(value);
         }
-        query.fetch_all(self.engine.readers()).await?.iter().map(|row| Ok(entry(row)?)).collect()
+        self.engine.fetch_all(query).await?.iter().map(|row| Ok(entry(row)?)).collect()
     }
 
     /// One more than the last number where everything is older.
     async fn first_at(&self, tenant: &str, last: i64, at_ms: Millis) -> Result<i64> {
         let query = sqlx::query(FIRST_AT).bind(tenant).bind(1_i64).bind(last + 1).bind(at_ms);
-        Ok(query.fetch_one(self.engine.readers()).await?.try_get(0)?)
+        let row = self.engine.fetch_optional(query).await?;
+        Ok(row.ok_or(StoreError::NotFound { what: "entry of the audit" })?.try_get(0)?)
     }
 }

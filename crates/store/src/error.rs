@@ -20,6 +20,9 @@ pub enum StoreError {
     #[error("{what} has a NUL character in it, which no text in the store can have")]
     Unstorable { what: &'static str },
 
+    #[error("{limit} rows cannot be asked for: it must be 0 or more")]
+    Limit { limit: i64 },
+
     /// What the database said. It may help to try again later.
     #[error("the store failed: {0}")]
     Failed(String),

@@ -56,8 +56,8 @@ impl Store {
 
     /// The id of the tenant of that name.
     pub async fn find_tenant(&self, name: &str) -> Result<Option<String>> {
-        let row = sqlx::query("SELECT id FROM tenants WHERE name = $1").bind(name);
-        let row = row.fetch_optional(self.engine.readers()).await?;
+        let query = sqlx::query("SELECT id FROM tenants WHERE name = $1").bind(name);
+        let row = self.engine.fetch_optional(query).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?)
     }
 
@@ -68,16 +68,12 @@ impl Store {
     }
 
     pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>> {
-        let text = format!("SELECT {COLUMNS} FROM keys WHERE hash = $1");
-        let row =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(hash).fetch_optional(self.engine.readers()).await?;
+        let row = self.engine.fetch_optional(sqlx::query(sqlx::AssertSqlSafe(by_hash())).bind(hash)).await?;
         Ok(row.as_ref().map(record).transpose()?)
     }
 
     pub async fn keys(&self, tenant: &str) -> Result<Vec<KeyRecord>> {
-        let text = format!("SELECT {COLUMNS} FROM keys WHERE tenant_id = $1 ORDER BY created_at_ms, id");
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(tenant).fetch_all(self.engine.readers()).await?;
+        let rows = self.engine.fetch_all(sqlx::query(sqlx::AssertSqlSafe(list())).bind(tenant)).await?;
         rows.iter().map(|row| Ok(record(row)?)).collect()
     }
 
@@ -87,6 +83,14 @@ impl Store {
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(RevokeKey { tenant, id, event }).await
     }
+}
+
+pub(crate) fn by_hash() -> String {
+    format!("SELECT {COLUMNS} FROM keys WHERE hash = $1")
+}
+
+pub(crate) fn list() -> String {
+    format!("SELECT {COLUMNS} FROM keys WHERE tenant_id = $1 ORDER BY created_at_ms, id")
 }
 
 fn check_new(key: &NewKey) -> Result<()> {

@@ -7,19 +7,29 @@
 
 mod audit;
 mod audit_list;
+#[cfg(feature = "bulk")]
+pub mod bulk;
+mod check;
 mod engine;
 mod error;
+pub mod file;
 mod idempotency;
 mod jobs;
 mod key_use;
 mod keys;
+mod limit;
 mod migrate;
 mod output;
+mod patience;
+mod retention;
+mod settle;
+mod statements;
 mod texts;
 mod writer;
 
 pub use audit::{AuditEvent, AuditHead};
 pub use audit_list::AuditFilter;
+pub use check::Checked;
 pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
@@ -27,6 +37,11 @@ pub use idempotency::{Idempotency, Kept};
 pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
 pub use keys::{KeyRecord, NewKey};
 pub use output::{OutputEvent, OutputKind};
+pub use patience::Patience;
+pub use retention::{Checkpoint, Removed, Space};
+pub use settle::Settled;
+#[doc(hidden)]
+pub use statements::{Statement, statements};
 
 use engine::Engine;
 use writer::Writer;
@@ -46,8 +61,12 @@ pub struct Store {
 impl Store {
     /// Opens a store, makes or updates its tables, and starts to write.
     pub async fn open(location: &Location) -> Result<Self> {
-        let engine = Engine::open(location).await?;
-        let mut connection = engine.connect().await?;
+        Self::open_with(location, Patience::default()).await
+    }
+
+    pub async fn open_with(location: &Location, patience: Patience) -> Result<Self> {
+        let engine = Engine::open(location, patience).await?;
+        let mut connection = engine.connect_first().await?;
         migrate::migrate(&mut connection, engine.kind()).await?;
         let writer = Writer::start(engine.clone(), connection);
         Ok(Self { engine, writer })
@@ -55,8 +74,7 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<()> {
-        sqlx::query("SELECT 1").execute(self.engine.readers()).await?;
-        Ok(())
+        self.engine.fetch_optional(sqlx::query("SELECT 1")).await.map(drop)
     }
 
     /// Waits until everything that was asked for is written, and lets go of the database.

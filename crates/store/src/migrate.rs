@@ -4,37 +4,68 @@ use crate::engine::Kind;
 use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Executor, Row};
 
-/// In order; a step that was published never changes.
-const STEPS: [&str; 2] =
-    [include_str!("../migrations/0001_jobs.sql"), include_str!("../migrations/0002_proofs.sql")];
+/// In order, each with its number; a step that was published never changes.
+const STEPS: [(i64, &str); 3] = [
+    (1, include_str!("../migrations/0001_jobs.sql")),
+    (2, include_str!("../migrations/0002_proofs.sql")),
+    (3, include_str!("../migrations/0003_keeping.sql")),
+];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.
 pub(crate) async fn migrate(connection: &mut AnyConnection, kind: Kind) -> Result<()> {
-    for (i, step) in STEPS.into_iter().enumerate() {
-        let version = i as i64 + 1;
+    // In a transaction of its own, since two who make it at once would be in each other's way.
+    connection.execute(kind.begin()).await?;
+    let made =
+        connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)").await;
+    connection.execute(if made.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+    made?;
+    // Before anything is changed: what a newer program has made is not touched.
+    check(connection).await?;
+    for (number, step) in STEPS {
+        if steps(connection).await?.contains(&number) {
+            continue;
+        }
         connection.execute(kind.begin()).await?;
-        let done = apply(connection, kind, version, step).await;
+        let done = apply(connection, kind, number, step).await;
         connection.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         done?;
-    }
-    let newest = version(connection).await?;
-    if newest > STEPS.len() as i64 {
-        let text = format!("its tables are of version {newest}, this program knows {}", STEPS.len());
-        return Err(StoreError::Unreadable(text));
     }
     Ok(())
 }
 
-async fn version(connection: &mut AnyConnection) -> Result<i64> {
-    let row =
-        sqlx::query("SELECT COALESCE(MAX(version), 0) FROM schema_version").fetch_one(connection).await?;
-    Ok(row.try_get(0)?)
+/// Refuses tables of a newer program.
+pub(crate) async fn check(connection: &mut AnyConnection) -> Result<()> {
+    let newest = steps(connection).await?.into_iter().max().unwrap_or(0);
+    let known = STEPS[STEPS.len() - 1].0;
+    if newest > known {
+        return Err(StoreError::Unreadable(format!(
+            "its tables are of version {newest}, this program knows {known}; use a newer program"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses any tables but those of this program.
+pub(crate) async fn check_same(connection: &mut AnyConnection) -> Result<()> {
+    check(connection).await?;
+    let taken = steps(connection).await?;
+    if STEPS.iter().all(|(number, _)| taken.contains(number)) {
+        return Ok(());
+    }
+    let text =
+        "its tables are of an older version; start the server on it once, which brings them up to date";
+    Err(StoreError::Unreadable(text.to_owned()))
+}
+
+/// The steps that were taken.
+async fn steps(connection: &mut AnyConnection) -> Result<Vec<i64>> {
+    let rows = sqlx::query("SELECT version FROM schema_version").fetch_all(connection).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 async fn apply(connection: &mut AnyConnection, kind: Kind, number: i64, step: &str) -> Result<()> {
     // Inside the transaction: another process may have been quicker, or be at it right now.
-    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)").await?;
-    if version(connection).await? >= number {
+    if steps(connection).await?.contains(&number) {
         return Ok(());
     }
     for statement in step.replace("{{bytes}}", kind.bytes_type()).split(';').map(str::trim) {
@@ -44,4 +75,21 @@ async fn apply(connection: &mut AnyConnection, kind: Kind, number: i64, step: &s
     }
     sqlx::query("INSERT INTO schema_version (version) VALUES ($1)").bind(number).execute(connection).await?;
     Ok(())
+}
+
+/// The indexes that there are after the last step, each with the statement that makes it.
+#[cfg(feature = "bulk")]
+pub(crate) fn indexes() -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for statement in STEPS.iter().flat_map(|(_, step)| step.split(';')).map(str::trim) {
+        let name = statement.strip_prefix("CREATE INDEX ").and_then(|rest| rest.split_whitespace().next());
+        let dropped = statement.strip_prefix("DROP INDEX ");
+        if let Some(name) = name.or(dropped) {
+            found.retain(|(known, _)| known != name);
+        }
+        if let Some(name) = name {
+            found.push((name.to_owned(), statement.to_owned()));
+        }
+    }
+    found
 }

@@ -1,6 +1,6 @@
 //! What a job wrote, as events with numbers, so that whoever follows can go on where they were.
 
-use crate::{Millis, Result, Store, StoreError, texts};
+use crate::{Millis, Result, Store, StoreError, limit, texts};
 use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,9 @@ pub(crate) async fn append(
     Ok(())
 }
 
+pub(crate) const READ: &str =
+    "SELECT seq, kind, at_ms, bytes FROM output WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
 impl Store {
     /// Keeps some of a running job's output.
     pub async fn append_output(&self, job: String, fence: i64, events: Vec<OutputEvent>) -> Result<()> {
@@ -63,15 +66,9 @@ impl Store {
 
     /// A job's output after a number, in order.
     pub async fn output(&self, job: &str, after_seq: i64, limit: i64) -> Result<Vec<OutputEvent>> {
-        let rows = sqlx::query(
-            "SELECT seq, kind, at_ms, bytes FROM output WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        )
-        .bind(job)
-        .bind(after_seq)
-        .bind(limit)
-        .fetch_all(self.engine.readers())
-        .await?;
-        rows.iter().map(event).collect()
+        limit::check(limit)?;
+        let query = sqlx::query(READ).bind(job).bind(after_seq).bind(limit);
+        self.engine.fetch_all(query).await?.iter().map(event).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one task that writes. What has come in while the last commit was on its way to the disk is committed next,
 //! all at once: a commit costs the same for one and for a hundred.
 
-use crate::engine::{Engine, Kind};
+use crate::engine::{Engine, Kind, silent};
 use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Connection, Executor};
 use std::future::Future;
@@ -130,19 +130,30 @@ async fn commit(
     connection: Option<AnyConnection>,
     mut batch: Vec<Box<dyn Write>>,
 ) -> Option<AnyConnection> {
-    let (committed, connection) = match usable(engine, connection).await {
+    let time = engine.patience().write;
+    let attempt = tokio::time::timeout(time, attempt(engine, connection, &mut batch)).await;
+    // The connection of one that was given up is gone with it.
+    let (committed, connection) = attempt.unwrap_or_else(|_| (Err(silent(time)), None));
+    for write in batch {
+        write.answer(committed.clone());
+    }
+    connection
+}
+
+async fn attempt(
+    engine: &Engine,
+    connection: Option<AnyConnection>,
+    batch: &mut [Box<dyn Write>],
+) -> (Result<()>, Option<AnyConnection>) {
+    match usable(engine, connection).await {
         Ok(mut connection) => {
-            let committed = transaction(engine.kind(), &mut connection, &mut batch).await;
+            let committed = transaction(engine.kind(), &mut connection, batch).await;
             // What is left of a batch that failed must not be committed with the next.
             let is_clean = committed.is_ok() || connection.execute("ROLLBACK").await.is_ok();
             (committed, is_clean.then_some(connection))
         }
         Err(error) => (Err(error), None),
-    };
-    for write in batch {
-        write.answer(committed.clone());
     }
-    connection
 }
 
 /// The connection if it still answers, otherwise a new one: the server may have been restarted.

@@ -1,12 +1,16 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
 mod audit;
+mod backup;
 mod completions;
+mod data_folder;
 mod doctor;
 mod receipt;
+mod restore;
 mod run;
 mod serve;
 mod signing_key;
+mod store;
 mod usage;
 mod verdict;
 
@@ -35,6 +39,9 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => restore::restore(&args),
+        Command::Store(args) => store::store(&args),
         Command::Audit(args) => audit::audit(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),

@@ -67,7 +67,7 @@ fn without_a_wait_a_job_is_accepted_and_then_there() {
 }
 
 /// The events of a job after one, each with its id, its name and its data.
-fn follow(client: &Client, id: &str, after: Option<&str>) -> Vec<(String, String, String)> {
+pub(crate) fn follow(client: &Client, id: &str, after: Option<&str>) -> Vec<(String, String, String)> {
     let header = after.map_or_else(String::new, |after| format!("Last-Event-ID: {after}\r\n"));
     let stream = client.open("GET", &format!("/v1/jobs/{id}/output"), &header, "").expect("a stream");
     let (mut events, mut event) = (Vec::new(), [const { String::new() }; 3]);

@@ -57,6 +57,10 @@ impl Server {
         assert!(status.expect("kill").success());
     }
 
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(mut self) {
         self.signal("KILL");
         self.child.wait().expect("its end");

@@ -13,7 +13,14 @@ impl Control {
         if state == JobState::Running
             && let Some(handle) = self.parts.running.get(id)
         {
-            handle.cancel.send_replace(Some(by));
+            // Whoever asked first has cancelled it.
+            handle.cancel.send_if_modified(|first| {
+                let is_first = first.is_none();
+                if is_first {
+                    *first = Some(by);
+                }
+                is_first
+            });
         }
         Ok(state)
     }

@@ -19,6 +19,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
             last_transition_at: timestamp(job.transition_at_ms),
         },
         created_at: timestamp(job.created_at_ms),
+        output_expired: job.output_expired_at_ms.is_some(),
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
     }

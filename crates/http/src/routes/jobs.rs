@@ -98,7 +98,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> 
 
 /// A job with its result, which lies in pieces while it is kept.
 async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
-    let output = match job.state.is_final() {
+    let output = match job.state.is_final() && job.output_expired_at_ms.is_none() {
         true => control
             .store()
             .output(&job.id, 0, ALL_EVENTS)
@@ -263,6 +263,9 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                     Ok(Followed::Output(output)) => {
                         (output.iter().map(output_event).collect(), Place::Output)
                     }
+                    Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
+                        (expired(*job, follower.last_seq()), Place::End)
+                    }
                     Ok(Followed::Ended(job)) => (ending(&control, *job, after).await, Place::End),
                     // Without an id: whoever resumes asks for what comes after the last real one.
                     Err(error) => {
@@ -290,7 +293,7 @@ fn output_event(output: &OutputEvent) -> Event {
     let (seq, name) = (output.seq, output.kind.as_str());
     let text = || String::from_utf8_lossy(&output.bytes).into_owned();
     match output.kind {
-        OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text() }),
+        OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text(), reason: None }),
         OutputKind::Stdout | OutputKind::Stderr => {
             let is_text = std::str::from_utf8(&output.bytes).is_ok();
             let base64 = (!is_text).then(|| STANDARD.encode(&output.bytes));
@@ -309,4 +312,16 @@ async fn ending(control: &Control, job: JobRecord, after: i64) -> Vec<Event> {
     }
     events.push(event("complete", Some(seq + 2), &CompleteData { seq: seq + 2 }));
     events
+}
+
+/// The end of a job whose output is not kept any more: that it is gone, and the rest as ever. The numbers go on from
+/// where the follower is.
+fn expired(job: JobRecord, last_seq: i64) -> Vec<Event> {
+    let [gone, result, end] = [1, 2, 3].map(|step| last_seq.saturating_add(step));
+    let reason = Some("expired".to_owned());
+    vec![
+        event("truncated", Some(gone), &TruncatedData { seq: gone, stream: "all".to_owned(), reason }),
+        event("result", Some(result), &job_view(job, None)),
+        event("complete", Some(end), &CompleteData { seq: end }),
+    ]
 }

@@ -90,6 +90,17 @@ pub(crate) async fn a_cancelled_running_job_is_marked(bed: Bed) {
     assert_eq!(state(&store, "job_a").await, JobState::Cancelled);
 }
 
+pub(crate) async fn whoever_cancels_first_has_cancelled(bed: Bed) {
+    let store = bed.open().await;
+    start(&store, "job_a", "w1").await;
+    cancel(&store, TENANT, "job_a").await.unwrap();
+    let again =
+        store.cancel(TENANT.to_owned(), "job_a".to_owned(), "key_two".to_owned(), event("x", "job_a"));
+    assert_eq!(again.await.unwrap(), JobState::Running);
+    let job = store.job(TENANT, "job_a").await.unwrap().unwrap();
+    assert_eq!(job.cancelled_by.as_deref(), Some("key_one"));
+}
+
 pub(crate) async fn a_finished_job_is_not_cancelled(bed: Bed) {
     let store = bed.open().await;
     start(&store, "job_a", "w1").await;

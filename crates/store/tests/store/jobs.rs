@@ -24,6 +24,7 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         starts: 0,
         worker: None,
         cancelled_by: None,
+        output_expired_at_ms: None,
         started_at_ms: None,
         terms: Some("{}".to_owned()),
     };

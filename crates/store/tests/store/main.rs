@@ -8,6 +8,7 @@ mod audit;
 mod audit_list;
 mod bed;
 mod delete;
+mod files;
 mod guards;
 mod idempotency;
 mod jobs;
@@ -17,9 +18,13 @@ mod lifecycle;
 mod locks;
 mod opening;
 mod output;
+mod patience;
+mod plans;
 mod postgres;
 mod restart;
+mod retention;
 mod texts;
+mod upgrade;
 mod writing;
 
 macro_rules! on_both_engines {
@@ -48,7 +53,7 @@ on_both_engines! {
         a_claim_is_won_once, pages_have_no_gap_and_no_repetition, lists_are_filtered;
     guards: a_finish_needs_the_last_fence, a_finish_needs_a_running_job, a_finish_is_written_once,
         a_finish_needs_a_final_state, a_finish_needs_the_right_tenant, a_cancelled_queued_job_is_over,
-        a_cancelled_running_job_is_marked, a_finished_job_is_not_cancelled, jobs_of_other_workers_are_lost_once;
+        a_cancelled_running_job_is_marked, whoever_cancels_first_has_cancelled, a_finished_job_is_not_cancelled, jobs_of_other_workers_are_lost_once;
     delete: only_finished_jobs_are_deleted, a_deleted_job_leaves_no_output;
     lifecycle: states_only_move_as_allowed;
     idempotency: the_same_request_makes_one_job, another_body_is_told, tenants_and_routes_do_not_share_names,
@@ -67,5 +72,13 @@ on_both_engines! {
         what_was_asked_before_closing_is_kept, a_closed_store_says_so;
     locks: a_write_does_not_wait_for_ever;
     opening: reopening_keeps_everything, the_first_version_is_brought_up_to_date, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
+    retention: names_of_requests_are_forgotten, output_goes_and_its_job_says_so,
+        half_removed_output_is_not_taken_for_all_of_it, only_jobs_that_ended_long_ago_go,
+        a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
+        a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
+    upgrade: everything_of_version_1_is_there, a_step_that_fails_has_not_happened;
+    plans: nothing_reads_a_whole_table;
+    patience: fewer_than_none_are_refused;
+    files: a_restored_store_runs_nothing_twice;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
 }

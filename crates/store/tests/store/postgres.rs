@@ -73,7 +73,7 @@ impl Drop for Server {
 }
 
 /// Where Debian has the newest server's programs.
-fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
         .map(|version| version.path().join("bin"))

@@ -1,0 +1,112 @@
+//! A job comes in.
+
+use super::Claim;
+use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, audit, idempotency, texts};
+use cofferdam_core::JobState;
+use sqlx::AnyConnection;
+
+/// A job as it is taken in.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub id: String,
+    pub tenant: String,
+    pub agent: Option<String>,
+    pub task_id: String,
+    /// The request, as it will be run.
+    pub spec: String,
+    /// Under which it was let in: what its receipt says and the request does not.
+    pub terms: Option<String>,
+    pub created_at_ms: Millis,
+}
+
+/// What became of a request for a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is kept; the fence is that of its claim, if it was claimed at once.
+    New { fence: Option<i64> },
+    /// The same request has made this job before.
+    Before { id: String },
+    /// Another request has that idempotency key.
+    OtherBody,
+}
+
+impl Store {
+    /// Keeps a job, if its idempotency key allows, and claims it at once if there is room for it.
+    pub async fn accept(
+        &self,
+        job: NewJob,
+        claim: Option<Claim>,
+        idempotency: Option<Idempotency>,
+        events: Vec<AuditEvent>,
+    ) -> Result<Accepted> {
+        check_new(&job)?;
+        texts::check([
+            ("the worker", claim.as_ref().map(|claim| claim.worker.as_str())),
+            ("the idempotency key", idempotency.as_ref().map(|taken| taken.name.as_str())),
+            ("the hash of the body", idempotency.as_ref().map(|taken| taken.body_hash.as_str())),
+        ])?;
+        texts::check_events(&events)?;
+        self.writer.write(Accept { job, claim, idempotency, events }).await
+    }
+}
+
+fn check_new(job: &NewJob) -> Result<()> {
+    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _ } = job;
+    texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
+    texts::check([
+        ("the job's id", id.as_str()),
+        ("the tenant", tenant),
+        ("the task's id", task_id),
+        ("the request", spec),
+    ])
+}
+
+struct Accept {
+    job: NewJob,
+    claim: Option<Claim>,
+    idempotency: Option<Idempotency>,
+    events: Vec<AuditEvent>,
+}
+
+impl crate::writer::Act<Accepted> for Accept {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<Accepted>
+    where
+        Self: 'c,
+    {
+        let Self { job, claim, idempotency, events } = self;
+        if let Some(name) = &idempotency {
+            match idempotency::take(connection, &job.tenant, name, &job.id, job.created_at_ms).await? {
+                Kept::New => {}
+                Kept::Same { resource } => return Ok(Accepted::Before { id: resource }),
+                Kept::Other => return Ok(Accepted::OtherBody),
+            }
+        }
+        let (state, fence) = match claim {
+            Some(_) => (JobState::Running, 1),
+            None => (JobState::Queued, 0),
+        };
+        let started_at = claim.as_ref().map(|_| job.created_at_ms);
+        let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
+        sqlx::query(
+            "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
+             starts, worker, lease_until_ms, started_at_ms, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12)",
+        )
+        .bind(job.id.as_str())
+        .bind(job.tenant.as_str())
+        .bind(job.agent)
+        .bind(job.task_id)
+        .bind(state.as_str())
+        .bind(job.created_at_ms)
+        .bind(job.spec)
+        .bind(fence)
+        .bind(worker)
+        .bind(lease)
+        .bind(started_at)
+        .bind(job.terms)
+        .execute(&mut *connection)
+        .await?;
+        audit::append(connection, &job.tenant, &events).await?;
+        Ok(Accepted::New { fence: (fence > 0).then_some(fence) })
+    }
+}

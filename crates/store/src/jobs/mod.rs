@@ -1,0 +1,22 @@
+//! Jobs, a file a verb. Every change of state is guarded by the state and the fence that it starts from, so it is
+//! written once, whoever else tries.
+
+mod accept;
+mod cancel;
+mod claim;
+mod delete;
+mod finish;
+mod guard;
+mod lose;
+mod read;
+mod record;
+
+pub use accept::{Accepted, NewJob};
+pub use claim::Claim;
+pub(crate) use delete::remove;
+pub use finish::Finish;
+pub(crate) use guard::check_fence;
+pub(crate) use lose::LOSE;
+pub use read::{JobFilter, Page};
+pub(crate) use read::{get, list, queued};
+pub use record::JobRecord;

@@ -1,0 +1,81 @@
+//! A store that comes from a backup is not where it was: what ran or waited then may have ended since, and nobody here
+//! knows how.
+
+use crate::{AuditEvent, Millis, Result, Store, audit};
+use sqlx::{AnyConnection, Row};
+
+/// Nobody's name: no worker that the backup knows of runs any more.
+const NOBODY: &str = "restore";
+
+/// Jobs that are ended in one write.
+const AT_ONCE: i64 = 500;
+
+/// What became of jobs that had not ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// They ran.
+    pub lost: u64,
+    /// They waited.
+    pub errored: u64,
+}
+
+impl Store {
+    /// Ends what had not ended when the backup was made, so that nothing runs twice: what ran is `lost`, what waited
+    /// is `errored`, unless the caller knows that it was not run since.
+    pub async fn settle_restored(&self, keeps_queued: bool, now: Millis) -> Result<Settled> {
+        let lost = self.lose_all_but(NOBODY.to_owned(), now).await?.len() as u64;
+        let mut errored = 0;
+        if !keeps_queued {
+            loop {
+                match self.writer.write(EndQueued { now }).await? {
+                    0 => break,
+                    ended => errored += ended,
+                }
+            }
+        }
+        for tenant in self.audit_tenants().await? {
+            let event = AuditEvent {
+                at_ms: now,
+                kind: "store.restored",
+                actor: "system".to_owned(),
+                resource: tenant.clone(),
+                details: serde_json::json!({"keeps_queued": keeps_queued}),
+            };
+            self.note(tenant, event).await?;
+        }
+        Ok(Settled { lost, errored })
+    }
+}
+
+struct EndQueued {
+    now: Millis,
+}
+
+impl crate::writer::Act<u64> for EndQueued {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<u64>
+    where
+        Self: 'c,
+    {
+        let rows = sqlx::query(
+            "UPDATE jobs SET state = 'errored', reason = 'restored', message = 'it waited when the backup was made; \
+             whether it was run since is not known', transition_at_ms = $1 WHERE id IN \
+             (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) RETURNING id, tenant_id",
+        )
+        .bind(self.now)
+        .bind(AT_ONCE)
+        .fetch_all(&mut *connection)
+        .await?;
+        for row in &rows {
+            let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let event = AuditEvent {
+                at_ms: self.now,
+                kind: "job.finished",
+                actor: "system".to_owned(),
+                resource: id,
+                details: serde_json::json!({"state": "errored", "reason": "restored"}),
+            };
+            audit::append(connection, &tenant, &[event]).await?;
+        }
+        Ok(rows.len() as u64)
+    }
+}

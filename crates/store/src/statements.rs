@@ -1,0 +1,46 @@
+//! The questions that callers' requests become, by name: for those who ask an engine how it would go about them.
+
+use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
+use crate::{JobFilter, audit, jobs, keys, output};
+use cofferdam_core::JobState;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    pub name: String,
+    pub sql: String,
+    /// How many values it is given.
+    pub parameters: usize,
+}
+
+/// Every statement whose cost could grow with the store.
+pub fn statements() -> Vec<Statement> {
+    let mut all: Vec<(String, String)> = [
+        ("job", jobs::get()),
+        ("jobs that wait", jobs::queued()),
+        ("jobs of others", jobs::LOSE.to_owned()),
+        ("output", output::READ.to_owned()),
+        ("key by hash", keys::by_hash()),
+        ("keys", keys::list()),
+        ("audit", audit::READ.to_owned()),
+        ("checkpoint", chain::FIND.to_owned()),
+        ("old names", names::REMOVE.to_owned()),
+        ("old output", pieces::FIND.to_owned()),
+        ("pieces of output", pieces::REMOVE.to_owned()),
+        ("old jobs", ended::FIND.to_owned()),
+        ("old entries", chain::REMOVE.to_owned()),
+    ]
+    .map(|(name, sql)| (name.to_owned(), sql))
+    .into();
+    for state in [None, Some(JobState::Queued), Some(JobState::Succeeded)] {
+        for task_id in [None, Some("task".to_owned())] {
+            let filter = JobFilter { state, task_id, ..JobFilter::default() };
+            let name = format!("jobs by {state:?}, {:?}", filter.task_id.is_some());
+            all.push((name, jobs::list(&filter)));
+        }
+    }
+    all.into_iter().map(|(name, sql)| Statement { name, parameters: parameters(&sql), sql }).collect()
+}
+
+fn parameters(sql: &str) -> usize {
+    (1..).take_while(|number| sql.contains(&format!("${number}"))).count()
+}
