@@ -3,7 +3,7 @@
 use crate::{Control, Result, now_ms};
 use cofferdam_policy::Permit;
 use cofferdam_proof::{ChainPoint, Checkpoint, Envelope, ExportHeader, Head, write_line};
-use cofferdam_store::{AuditEntry, AuditFilter, AuditHead};
+use cofferdam_store::{AuditEntry, AuditFilter, AuditHead, Store, StoreError};
 
 /// So many entries at a time, and never a whole chain in memory.
 const BATCH: i64 = 1000;
@@ -36,9 +36,10 @@ impl Control {
         self.note_read(permit, "audit.read", permit.tenant()).await?;
         let last = self.parts.store.audit_head(permit.tenant()).await?.seq;
         let tenant = permit.tenant().to_owned();
-        let header = Some(write_line(&ExportHeader::new(&tenant, None)));
+        let (checkpoint, after_seq) = chain_start(&self.parts.store, &tenant).await?;
+        let header = Some(write_line(&ExportHeader::new(&tenant, checkpoint)));
         let up_to_seq = up_to_seq.map_or(last, |seq| seq.min(last));
-        Ok(AuditExport { control: self.clone(), tenant, header, after_seq: 0, up_to_seq })
+        Ok(AuditExport { control: self.clone(), tenant, header, after_seq, up_to_seq })
     }
 
     /// Signs that a tenant's chain was cut after an entry, for whoever removes what is too old.
@@ -46,6 +47,14 @@ impl Control {
         let AuditHead { seq, hash } = last_removed;
         Ok(Checkpoint(ChainPoint::new(tenant, *seq, hash, now_ms())).seal(&self.signing()?.current))
     }
+}
+
+/// Where a tenant's chain begins: after the signed checkpoint that retention has left, if it has.
+pub async fn chain_start(store: &Store, tenant: &str) -> Result<(Option<Envelope>, i64)> {
+    let Some(checkpoint) = store.audit_checkpoint(tenant).await? else { return Ok((None, 0)) };
+    let unreadable = || StoreError::Unreadable(format!("the checkpoint of the audit of {tenant}"));
+    let envelope = checkpoint.envelope.as_deref().ok_or_else(unreadable)?;
+    Ok((Some(Envelope::parse(envelope.as_bytes()).map_err(|_| unreadable())?), checkpoint.seq))
 }
 
 impl AuditExport {

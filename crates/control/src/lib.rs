@@ -23,14 +23,14 @@ mod signing;
 mod terms;
 mod worker;
 
-pub use audit::AuditExport;
+pub use audit::{AuditExport, chain_start};
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
-pub use retention::{CheckpointSigner, Keep, Retention, Swept};
+pub use retention::{Keep, Retention, Swept};
 pub use settings::Settings;
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
@@ -42,7 +42,7 @@ use noted::Noted;
 use running::Running;
 use signing::Signing;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, ControlError>;
@@ -62,7 +62,6 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
-    checkpoint_signer: OnceLock<Arc<dyn CheckpointSigner>>,
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
@@ -88,7 +87,6 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
-            checkpoint_signer: OnceLock::new(),
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),

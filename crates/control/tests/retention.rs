@@ -6,13 +6,14 @@
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_control::{
-    Capacity, CheckpointSigner, Control, ControlError, Followed, Keep, OutputSink, Retention, RunEnd,
-    Settings, Swept, Worker, job_view, now_ms,
+    Capacity, Control, ControlError, Followed, Keep, OutputSink, Retention, RunEnd,
+    Settings, SigningSettings, Swept, Worker, chain_start, job_view, now_ms,
 };
+use cofferdam_proof::Checkpoint;
 use cofferdam_core::{InvalidValue, JobId, JobState, Limits, TaskId};
 use cofferdam_policy::{Action, Permit, Principal};
 use cofferdam_store::{
-    AuditEvent, Checkpoint, Claim, Finish, Idempotency, Location, NewJob, OutputEvent, OutputKind, Store,
+    AuditEvent, Claim, Finish, Idempotency, Location, NewJob, OutputEvent, OutputKind, Store,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +69,12 @@ impl Bed {
     }
 
     async fn control(&self, retention: Retention) -> Control {
-        let settings = Settings { retention, ..Settings::default() };
+        self.control_that_signs(retention, true).await
+    }
+
+    async fn control_that_signs(&self, retention: Retention, signs: bool) -> Control {
+        let signing = SigningSettings { folder: signs.then(|| self.folder.join("signing")) };
+        let settings = Settings { retention, signing, ..Settings::default() };
         Control::start(self.store.clone(), Arc::new(Idle), settings).await.unwrap()
     }
 
@@ -171,32 +177,22 @@ async fn what_is_kept_for_ever_stays() {
     assert_eq!(bed.store.output("ancient", 0, 5).await.unwrap().len(), 1);
 }
 
-struct Signer(bool);
-
-impl CheckpointSigner for Signer {
-    fn sign(&self, tenant: &str, checkpoint: &Checkpoint) -> Result<String, ControlError> {
-        match self.0 {
-            true => Ok(format!("{tenant} {} {}", checkpoint.seq, checkpoint.hash)),
-            false => Err(ControlError::Unavailable("the key is not there".to_owned())),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_removed_of_the_audit_leaves_a_signature_or_stays() {
     let now = now_ms();
     for (name, signs) in [("signed", true), ("unsigned", false)] {
         let bed = Bed::new(name).await;
         bed.ended("ancient", now - 400 * DAY_MS).await;
-        let control = bed.control(Retention::default()).await;
-        control.sign_checkpoints_with(Arc::new(Signer(signs)));
+        let control = bed.control_that_signs(Retention::default(), signs).await;
         let swept = control.sweep(now).await;
         let checkpoint = bed.store.audit_checkpoint(&bed.tenant).await.unwrap();
         if signs {
             assert_eq!(swept.unwrap().audit, 2);
             let checkpoint = checkpoint.unwrap();
-            let expected = format!("{} 2 {}", bed.tenant, checkpoint.hash);
-            assert_eq!(checkpoint.envelope, Some(expected));
+            let (envelope, after) = chain_start(&bed.store, &bed.tenant).await.unwrap();
+            let keys = control.signing_keys().unwrap();
+            let (signed, _) = Checkpoint::open(&envelope.unwrap(), Some(&keys)).unwrap();
+            assert_eq!((after, signed.0.seq, &signed.0.hash), (2, 2, &checkpoint.hash));
         } else {
             assert!(swept.is_err());
             assert_eq!(checkpoint, None);

@@ -4,7 +4,6 @@ mod audit;
 mod keep;
 mod sweep;
 
-pub use audit::CheckpointSigner;
 pub use keep::Keep;
 pub use sweep::Swept;
 

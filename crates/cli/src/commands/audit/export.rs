@@ -2,7 +2,7 @@
 
 use crate::args::AuditExportArgs;
 use crate::exit::Failure;
-use cofferdam_control::{now_ms, sign_head};
+use cofferdam_control::{chain_start, now_ms, sign_head};
 use cofferdam_proof::{ExportHeader, write_line};
 use cofferdam_store::{Location, Store};
 use std::fs::File;
@@ -51,8 +51,8 @@ async fn write(args: &AuditExportArgs, store: &Store) -> Result<(), Failure> {
         }
         None => Box::new(std::io::stdout()),
     });
-    out.write_all(write_line(&ExportHeader::new(&tenant, None)).as_bytes())?;
-    let mut after = 0;
+    let (checkpoint, mut after) = chain_start(store, &tenant).await?;
+    out.write_all(write_line(&ExportHeader::new(&tenant, checkpoint)).as_bytes())?;
     while after < head.seq {
         let entries = store.audit(&tenant, after, BATCH.min(head.seq - after)).await?;
         let Some(last) = entries.last() else { break };
