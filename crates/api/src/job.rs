@@ -56,6 +56,8 @@ pub struct LimitsRequest {
     pub disk_bytes: Option<u64>,
     pub pids: Option<u32>,
     pub grace_ms: Option<u64>,
+    /// Of each stream.
+    pub output_bytes: Option<u64>,
 }
 
 /// A job, as it is answered everywhere.

@@ -31,8 +31,17 @@ seconds.
 Examples:
   cofferdam serve --data ./data
   cofferdam serve --data /var/lib/cofferdam --listen 127.0.0.1:8080
+  cofferdam serve --config /etc/cofferdam.toml --set limits.timeout_max=10m
   curl -H \"X-API-Key: $(cat data/admin.key)\" -d '{\"language\":\"python\",\"code\":\"print(1)\"}' \\
        'http://127.0.0.1:8080/v1/jobs?wait_ms=30000'";
+
+const CONFIG_EXAMPLES: &str = "\
+Exit code: 0 if everything can be read and holds together, 1 otherwise.
+
+Examples:
+  cofferdam config check cofferdam.toml
+  COFFERDAM_LIMITS_MEMORY_MAX=4g cofferdam config show cofferdam.toml
+  cofferdam config show --json";
 
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
@@ -67,6 +76,9 @@ pub(crate) enum Command {
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Check the settings of the service, or show those in effect
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Config(ConfigArgs),
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -174,13 +186,17 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// A file of settings; the environment goes over it, and flags over both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Folder for the database and the first key; made if it is not there
     #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    pub(crate) data: Option<String>,
 
-    /// Address to listen on, on loopback
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: String,
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
 
     /// A postgres:// address, in the place of SQLite in the data folder
     #[arg(long, value_name = "URL")]
@@ -188,11 +204,41 @@ pub(crate) struct ServeArgs {
 
     /// Jobs that may run at once [default: four for each processor]
     #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<usize>,
+    pub(crate) slots: Option<String>,
 
     /// Memory that running jobs may have together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+
+    /// Any setting of the file, such as limits.memory_max=4g; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check a file and the environment, and name everything that is wrong
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Check {
+        /// The file [default: that of COFFERDAM_CONFIG, if it is set]
+        file: Option<PathBuf>,
+    },
+    /// Show the settings in effect, and where each was said; secrets are masked
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Show {
+        /// The file [default: that of COFFERDAM_CONFIG, if it is set]
+        file: Option<PathBuf>,
+
+        /// Prints them as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -8,5 +8,7 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/limits.rs"]
+mod limits;
 #[path = "serve/server.rs"]
 mod server;

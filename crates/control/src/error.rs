@@ -11,6 +11,10 @@ pub enum ControlError {
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
 
+    /// More than the operator allows; nothing was kept.
+    #[error("{field}: {value} is more than {maximum}, which is the most that this server allows")]
+    AboveMaximum { field: &'static str, value: String, maximum: String },
+
     /// A field whose capability is not built.
     #[error("{field} is not supported: {why}")]
     Unsupported { field: &'static str, why: &'static str },

@@ -13,6 +13,7 @@ mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod limits;
 mod running;
 mod settings;
 mod worker;
@@ -22,6 +23,7 @@ pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
+pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use settings::Settings;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 

@@ -65,6 +65,11 @@ impl From<ControlError> for Problem {
         let text = error.to_string();
         match error {
             ControlError::Invalid(error) => error.into(),
+            ControlError::AboveMaximum { field, value, maximum } => {
+                let mut problem = Self::new(ErrorCode::Invalid, text, format!("ask for at most {maximum}"));
+                problem.details = json!({"field": field, "value": value, "maximum": maximum});
+                problem
+            }
             ControlError::Unsupported { field, why } => {
                 let mut problem =
                     Self::new(ErrorCode::Unsupported, text, format!("leave {field} out: {why}"));

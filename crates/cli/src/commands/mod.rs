@@ -1,6 +1,7 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
 mod completions;
+mod config;
 mod doctor;
 mod run;
 mod serve;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Config(args) => config::config(&args.command),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

@@ -22,10 +22,11 @@ impl Control {
     pub async fn create_job(
         &self,
         permit: &Permit,
-        request: JobRequest,
+        mut request: JobRequest,
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
         check(&request)?;
+        self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.worker.check(&request)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));

@@ -1,0 +1,18 @@
+//! A file a topic. To add one: a file with a `SECTION`, its line in [`ALL`], and the field that it fills in
+//! [`Config`] (what control decides by is in its `Settings`).
+
+mod limits;
+mod serve;
+
+pub(crate) use serve::ServeConfig;
+
+use super::setting::Section;
+
+pub(crate) const ALL: &[Section] = &[serve::SECTION, limits::SECTION];
+
+/// Everything that can be set.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) serve: ServeConfig,
+    pub(crate) control: cofferdam_control::Settings,
+}
