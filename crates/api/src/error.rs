@@ -22,6 +22,8 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
+    /// Something of that name is there already.
+    Conflict,
     /// The thing is in a state that does not allow this.
     WrongState,
     TooLarge,
@@ -34,7 +36,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -43,6 +45,7 @@ impl ErrorCode {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::IdempotencyConflict,
+        Self::Conflict,
         Self::WrongState,
         Self::TooLarge,
         Self::RateLimited,
@@ -58,7 +61,7 @@ impl ErrorCode {
             Self::Denied => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::IdempotencyConflict | Self::WrongState => 409,
+            Self::IdempotencyConflict | Self::Conflict | Self::WrongState => 409,
             Self::TooLarge => 413,
             Self::RateLimited => 429,
             Self::Unavailable => 503,

@@ -4,6 +4,10 @@
 
 mod error;
 mod job;
+mod key;
+mod tenant;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LimitsRequest};
+pub use key::{CreatedKey, Key, KeyList, KeyRequest};
+pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};

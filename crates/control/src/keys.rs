@@ -1,8 +1,9 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, ControlError, Result, ids, now_ms};
+use crate::{Control, ControlError, Result, ids, now_ms, timestamp};
+use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Permit, Principal};
-use cofferdam_store::{AuditEvent, KeyRecord, NewKey, Store};
+use cofferdam_store::{AuditEvent, FoundKey, KeyRecord, NewKey, Store};
 use serde_json::json;
 
 /// Secrets begin so, for those who look for them where they should not be.
@@ -13,6 +14,28 @@ const PREFIX: &str = "cof_";
 pub struct NewSecret {
     pub id: String,
     pub secret: String,
+}
+
+/// A key that is to be made.
+#[derive(Debug)]
+pub struct KeyOrder<'k> {
+    pub name: &'k str,
+    pub scopes: &'k [String],
+    pub agent: Option<String>,
+    pub expires_at_ms: Option<i64>,
+}
+
+/// The scope of whoever runs the server. `*` is everything in one's own tenant, and not this.
+pub const OPERATOR: &str = "operator";
+
+/// Names are shown in lists and logs, so they are short and in one line.
+pub(crate) fn check_name(field: &str, name: &str) -> Result<()> {
+    let is_plain = !name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control);
+    if is_plain {
+        return Ok(());
+    }
+    let value: String = name.chars().take(40).collect();
+    Err(InvalidValue::new(field, value, "it must be 1 to 128 bytes, without control characters").into())
 }
 
 /// What is kept in the place of bytes that are only to be recognised again.
@@ -31,17 +54,18 @@ impl Control {
     pub async fn first_key(store: &Store, tenant: &str) -> Result<NewSecret> {
         let id = ids::tenant()?.to_string();
         let tenant = store.ensure_tenant(id, tenant.to_owned(), now_ms()).await?;
-        make(store, tenant, "admin", &["*".to_owned()], None, "system").await
+        let scopes = ["*", OPERATOR].map(str::to_owned);
+        let key = KeyOrder { name: "admin", scopes: &scopes, agent: None, expires_at_ms: None };
+        make(store, tenant, key, "system").await
     }
 
-    pub async fn create_key(
-        &self,
-        permit: &Permit,
-        name: &str,
-        scopes: &[String],
-        agent: Option<String>,
-    ) -> Result<NewSecret> {
-        make(&self.parts.store, permit.tenant().to_owned(), name, scopes, agent, permit.actor()).await
+    /// Makes a key. For another tenant's, that has to be there.
+    pub async fn create_key(&self, permit: &Permit, key: KeyOrder<'_>) -> Result<NewSecret> {
+        let tenant = permit.tenant();
+        if tenant != permit.principal().tenant && self.parts.store.tenant(tenant).await?.is_none() {
+            return Err(ControlError::NotFound { what: "tenant" });
+        }
+        make(&self.parts.store, tenant.to_owned(), key, permit.actor()).await
     }
 
     pub async fn list_keys(&self, permit: &Permit) -> Result<Vec<KeyRecord>> {
@@ -58,11 +82,14 @@ impl Control {
         if !secret.starts_with(PREFIX) {
             return Ok(None);
         }
-        let key = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
-        let is_valid = |key: &KeyRecord| {
+        let found = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
+        let is_valid = |found: &FoundKey| {
+            let key = &found.key;
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };
-        Ok(key.filter(is_valid).map(|key| Principal {
+        let Some(FoundKey { key, quotas }) = found.filter(is_valid) else { return Ok(None) };
+        self.parts.tenants.learn(&key.tenant, self.parts.settings.quotas.with(quotas));
+        Ok(Some(Principal {
             tenant: key.tenant,
             actor: key.id,
             agent: key.agent,
@@ -71,19 +98,19 @@ impl Control {
     }
 }
 
-async fn make(
-    store: &Store,
-    tenant: String,
-    name: &str,
-    scopes: &[String],
-    agent: Option<String>,
-    actor: &str,
-) -> Result<NewSecret> {
-    if scopes.iter().any(|scope| scope.is_empty() || scope.contains(' ')) {
-        return Err(ControlError::Invalid(cofferdam_core::InvalidValue::new(
+async fn make(store: &Store, tenant: String, order: KeyOrder<'_>, actor: &str) -> Result<NewSecret> {
+    let KeyOrder { name, scopes, agent, expires_at_ms } = order;
+    check_name("name", name)?;
+    if let Some(agent) = &agent {
+        check_name("agent", agent)?;
+    }
+    let is_word =
+        |scope: &String| (1..=64).contains(&scope.len()) && scope.bytes().all(|byte| byte.is_ascii_graphic());
+    if scopes.is_empty() || scopes.len() > 64 || !scopes.iter().all(is_word) {
+        return Err(ControlError::Invalid(InvalidValue::new(
             "scopes",
             scopes.join(" "),
-            "a scope is a word such as jobs:read",
+            "give 1 to 64 scopes, each a word such as jobs:read",
         )));
     }
     let (id, secret) = (ids::key()?.to_string(), draw_secret()?);
@@ -95,14 +122,14 @@ async fn make(
         scopes: scopes.join(" "),
         agent,
         created_at_ms: now_ms(),
-        expires_at_ms: None,
+        expires_at_ms,
     };
     let event = AuditEvent {
         at_ms: now_ms(),
         kind: "key.created",
         actor: actor.to_owned(),
         resource: id.clone(),
-        details: json!({"name": name, "scopes": scopes}),
+        details: json!({"name": name, "scopes": scopes, "expires_at": expires_at_ms.map(timestamp)}),
     };
     store.create_key(key, event).await?;
     Ok(NewSecret { id, secret })

@@ -9,25 +9,30 @@
 mod clock;
 mod dispatch;
 mod error;
+mod fair;
 mod follow;
 mod ids;
 mod jobs;
 mod keys;
 mod limits;
+mod quota;
 mod running;
 mod settings;
+mod tenants;
 mod worker;
 
 pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
-pub use keys::{NewSecret, hash};
+pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
+pub use quota::Quotas;
 pub use settings::Settings;
+pub use tenants::TenantChange;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
-use cofferdam_policy::{Action, Permit, Policy, Principal};
+use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
 use dispatch::Dispatcher;
 use running::Running;
@@ -50,6 +55,7 @@ struct Parts {
     /// Names this process as the one that runs a job; new at every start.
     instance: String,
     dispatcher: Dispatcher,
+    tenants: quota::Tenants,
     running: Running,
     settings: Settings,
     is_draining: AtomicBool,
@@ -70,6 +76,7 @@ impl Control {
             store,
             policy: Policy::builtin(),
             dispatcher: Dispatcher::new(worker.capacity()),
+            tenants: quota::Tenants::default(),
             worker,
             instance,
             running: Running::default(),
@@ -89,7 +96,18 @@ impl Control {
         tenant: &str,
         agent: Option<&str>,
     ) -> Result<Permit> {
-        match self.parts.policy.decide(principal, action, tenant, agent) {
+        self.permit_on(principal, action, tenant, Facts { agent, ..Facts::default() }).await
+    }
+
+    /// The same, for a request that says more of itself.
+    pub async fn permit_on(
+        &self,
+        principal: &Principal,
+        action: Action,
+        tenant: &str,
+        facts: Facts<'_>,
+    ) -> Result<Permit> {
+        match self.parts.policy.decide_on(principal, action, tenant, facts) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
                 let event = AuditEvent {

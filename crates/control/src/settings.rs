@@ -1,6 +1,7 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
 use crate::limits::LimitSettings;
+use crate::quota::Quotas;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,10 +9,12 @@ pub struct Settings {
     /// For this long a claim on a job is believed without another word.
     pub lease: Duration,
     pub limits: LimitSettings,
+    /// For tenants that have none of their own.
+    pub quotas: Quotas,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), limits: LimitSettings::default() }
+        Self { lease: Duration::from_secs(30), limits: LimitSettings::default(), quotas: Quotas::default() }
     }
 }

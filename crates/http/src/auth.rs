@@ -28,7 +28,9 @@ impl FromRequestParts<Control> for Caller {
         };
         let secret = secret(&parts.headers).ok_or_else(missing)?;
         let principal = control.authenticate(secret).await?;
-        principal.map(Self).ok_or_else(missing)
+        let principal = principal.ok_or_else(missing)?;
+        control.count_request(&principal)?;
+        Ok(Self(principal))
     }
 }
 

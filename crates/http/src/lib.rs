@@ -20,7 +20,13 @@ pub const MAX_BODY_BYTES: usize = 16 << 20;
 pub fn router(control: Control) -> Router {
     Router::new()
         .merge(routes::health::routes())
-        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()))
+        .nest(
+            "/v1",
+            routes::jobs::routes()
+                .merge(routes::keys::routes())
+                .merge(routes::audit::routes())
+                .merge(routes::tenants::routes()),
+        )
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -2,7 +2,7 @@
 //! whoever else tries.
 
 use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
-use crate::{audit, idempotency, output, texts};
+use crate::{audit, idempotency, output, tenants, texts};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
@@ -121,14 +121,21 @@ impl Store {
         idempotency: Option<Idempotency>,
         events: Vec<AuditEvent>,
     ) -> Result<Accepted> {
-        check_new(&job)?;
-        texts::check([
-            ("the worker", claim.as_ref().map(|claim| claim.worker.as_str())),
-            ("the idempotency key", idempotency.as_ref().map(|taken| taken.name.as_str())),
-            ("the hash of the body", idempotency.as_ref().map(|taken| taken.body_hash.as_str())),
-        ])?;
-        texts::check_events(&events)?;
-        self.writer.write(Accept { job, claim, idempotency, events }).await
+        check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued: None }).await
+    }
+
+    /// The same, but a job that would have to wait is refused where `most_queued` of its tenant's wait already.
+    pub async fn accept_within(
+        &self,
+        job: NewJob,
+        claim: Option<Claim>,
+        idempotency: Option<Idempotency>,
+        events: Vec<AuditEvent>,
+        most_queued: i64,
+    ) -> Result<Accepted> {
+        check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued: Some(most_queued) }).await
     }
 
     /// Gives a queued job to a worker; the fence is what the worker will show for it.
@@ -196,14 +203,30 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
-    /// Jobs that wait for a worker, oldest first.
-    pub async fn queued(&self, limit: i64) -> Result<Vec<JobRecord>> {
-        let text =
-            format!("SELECT {COLUMNS} FROM jobs WHERE state = 'queued' ORDER BY created_at_ms, id LIMIT $1");
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(limit).fetch_all(self.engine.readers()).await?;
+    /// A tenant's jobs that wait for a worker, oldest first.
+    pub async fn queued_of(&self, tenant: &str, limit: i64) -> Result<Vec<JobRecord>> {
+        let text = format!(
+            "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND tenant_id = $1 ORDER BY created_at_ms, id LIMIT $2"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(text)).bind(tenant).bind(limit);
+        let rows = query.fetch_all(self.engine.readers()).await?;
         rows.iter().map(record).collect()
     }
+}
+
+fn check_accept(
+    job: &NewJob,
+    claim: Option<&Claim>,
+    idempotency: Option<&Idempotency>,
+    events: &[AuditEvent],
+) -> Result<()> {
+    check_new(job)?;
+    texts::check([
+        ("the worker", claim.map(|claim| claim.worker.as_str())),
+        ("the idempotency key", idempotency.map(|taken| taken.name.as_str())),
+        ("the hash of the body", idempotency.map(|taken| taken.body_hash.as_str())),
+    ])?;
+    texts::check_events(events)
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
@@ -232,6 +255,7 @@ struct Accept {
     claim: Option<Claim>,
     idempotency: Option<Idempotency>,
     events: Vec<AuditEvent>,
+    most_queued: Option<i64>,
 }
 
 impl crate::writer::Act<Accepted> for Accept {
@@ -239,12 +263,19 @@ impl crate::writer::Act<Accepted> for Accept {
     where
         Self: 'c,
     {
-        let Self { job, claim, idempotency, events } = self;
+        let Self { job, claim, idempotency, events, most_queued } = self;
         if let Some(name) = &idempotency {
             match idempotency::take(connection, &job.tenant, name, &job.id, job.created_at_ms).await? {
                 Kept::New => {}
                 Kept::Same { resource } => return Ok(Accepted::Before { id: resource }),
                 Kept::Other => return Ok(Accepted::OtherBody),
+            }
+        }
+        // Counted only for what waits: a job that starts at once costs nothing here.
+        if let (None, Some(most)) = (&claim, most_queued) {
+            let queued = tenants::count_queued(connection, &job.tenant).await?;
+            if queued >= most {
+                return Err(StoreError::QueueFull { queued, most });
             }
         }
         let (state, fence) = match claim {

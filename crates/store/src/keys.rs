@@ -1,6 +1,7 @@
 //! Tenants and their keys. A key's secret is not here, only its hash.
 
-use crate::{AuditEvent, Millis, Result, Store, StoreError, audit, texts};
+use crate::tenants::{QUOTA_COLUMNS, quotas};
+use crate::{AuditEvent, Millis, QuotaOverrides, Result, Store, StoreError, audit, texts};
 use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone)]
@@ -26,6 +27,12 @@ pub struct KeyRecord {
     pub created_at_ms: Millis,
     pub expires_at_ms: Option<Millis>,
     pub revoked_at_ms: Option<Millis>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    pub key: KeyRecord,
+    pub quotas: QuotaOverrides,
 }
 
 const COLUMNS: &str = "id, tenant_id, name, scopes, agent, created_at_ms, expires_at_ms, revoked_at_ms";
@@ -56,11 +63,17 @@ impl Store {
         self.writer.write(CreateKey { key, event }).await
     }
 
-    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>> {
-        let text = format!("SELECT {COLUMNS} FROM keys WHERE hash = $1");
-        let row =
-            sqlx::query(sqlx::AssertSqlSafe(text)).bind(hash).fetch_optional(self.engine.readers()).await?;
-        Ok(row.as_ref().map(record).transpose()?)
+    /// A key, and how much its tenant may have: one read, as every request needs both.
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<FoundKey>> {
+        let text = format!(
+            "SELECT keys.id, tenant_id, keys.name, scopes, agent, keys.created_at_ms, expires_at_ms, revoked_at_ms, \
+             {QUOTA_COLUMNS} FROM keys JOIN tenants ON tenants.id = keys.tenant_id \
+             WHERE hash = $1 AND tenants.deleted_at_ms IS NULL"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(text)).bind(hash);
+        let row = query.fetch_optional(self.engine.readers()).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(FoundKey { key: record(&row)?, quotas: quotas(&row, 8)? }))
     }
 
     pub async fn keys(&self, tenant: &str) -> Result<Vec<KeyRecord>> {

@@ -13,6 +13,7 @@ mod jobs;
 mod keys;
 mod migrate;
 mod output;
+mod tenants;
 mod texts;
 mod writer;
 
@@ -21,8 +22,9 @@ pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
 pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
-pub use keys::{KeyRecord, NewKey};
+pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use output::{OutputEvent, OutputKind};
+pub use tenants::{QuotaOverrides, TenantRecord};
 
 use engine::Engine;
 use writer::Writer;

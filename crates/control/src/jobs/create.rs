@@ -50,7 +50,8 @@ impl Control {
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
             created_at_ms: now_ms(),
         };
-        let room = self.take_room(limits.memory_bytes, true);
+        let quotas = self.quotas(permit.tenant()).await?;
+        let room = self.take_room(permit.tenant(), id.as_str(), limits.memory_bytes, &quotas);
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), json!({}))];
         let claim = room.as_ref().map(|_| self.new_claim());
         if claim.is_some() {
@@ -60,7 +61,8 @@ impl Control {
         let handle = self.parts.running.add(id.as_str());
         let name =
             idempotency.map(|(name, body_hash)| Idempotency { route: "POST /v1/jobs", name, body_hash });
-        let accepted = self.parts.store.accept(job, claim, name, events).await;
+        let accepted =
+            self.parts.store.accept_within(job, claim, name, events, quotas.max_queued as i64).await;
         match (accepted, room) {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
@@ -69,7 +71,8 @@ impl Control {
             }
             (other, _) => {
                 self.parts.running.remove(id.as_str());
-                match other? {
+                let other = other.map_err(|error| self.queue_full(permit.tenant(), error))?;
+                match other {
                     Accepted::New { .. } => {
                         self.parts.dispatcher.changed.notify_one();
                         Ok(Submitted { id: id.to_string() })
