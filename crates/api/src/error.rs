@@ -26,6 +26,8 @@ pub enum ErrorCode {
     Conflict,
     /// The thing is in a state that does not allow this.
     WrongState,
+    /// The request did not come in time.
+    RequestTimeout,
     TooLarge,
     /// Too many requests, or too much work at once.
     RateLimited,
@@ -36,7 +38,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -47,6 +49,7 @@ impl ErrorCode {
         Self::IdempotencyConflict,
         Self::Conflict,
         Self::WrongState,
+        Self::RequestTimeout,
         Self::TooLarge,
         Self::RateLimited,
         Self::Unavailable,
@@ -62,6 +65,7 @@ impl ErrorCode {
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::IdempotencyConflict | Self::Conflict | Self::WrongState => 409,
+            Self::RequestTimeout => 408,
             Self::TooLarge => 413,
             Self::RateLimited => 429,
             Self::Unavailable => 503,

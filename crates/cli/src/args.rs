@@ -210,6 +210,22 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
+    /// A file with the chain of certificates, in PEM: serves HTTPS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<String>,
+
+    /// A file with the certificate's key, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<String>,
+
+    /// Allows an address that is not loopback without TLS
+    #[arg(long)]
+    pub(crate) plain_http_anywhere: bool,
+
+    /// For development: takes requests without a key; only on loopback, audited
+    #[arg(long)]
+    pub(crate) dev_no_auth: bool,
+
     /// Any setting of the file, such as limits.memory_max=4g; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,

@@ -1,6 +1,6 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, ControlError, Result, ids, now_ms, timestamp};
+use crate::{Control, ControlError, Result, Unrecognised, ids, now_ms, timestamp};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Permit, Principal};
 use cofferdam_store::{AuditEvent, FoundKey, KeyRecord, NewKey, Store};
@@ -77,19 +77,22 @@ impl Control {
         Ok(self.parts.store.revoke_key(permit.tenant().to_owned(), id.to_owned(), event).await?)
     }
 
-    /// Who has this secret; nobody, if it is not known, was taken back, or is too old.
-    pub async fn authenticate(&self, secret: &str) -> Result<Option<Principal>> {
+    /// Who has this secret, or bears this token; or why nobody is recognised by it.
+    pub async fn authenticate(&self, secret: &str) -> Result<std::result::Result<Principal, Unrecognised>> {
         if !secret.starts_with(PREFIX) {
-            return Ok(None);
+            let is_token = cofferdam_identity::looks_like_token(secret);
+            return if is_token { self.bearer(secret).await } else { Ok(Err(Unrecognised::Key)) };
         }
         let found = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
         let is_valid = |found: &FoundKey| {
             let key = &found.key;
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };
-        let Some(FoundKey { key, quotas }) = found.filter(is_valid) else { return Ok(None) };
+        let Some(FoundKey { key, quotas }) = found.filter(is_valid) else {
+            return Ok(Err(Unrecognised::Key));
+        };
         self.parts.tenants.learn(&key.tenant, self.parts.settings.quotas.with(quotas));
-        Ok(Some(Principal {
+        Ok(Ok(Principal {
             tenant: key.tenant,
             actor: key.id,
             agent: key.agent,

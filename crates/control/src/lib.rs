@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod bypass;
 mod clock;
 mod dispatch;
 mod error;
@@ -19,6 +20,7 @@ mod quota;
 mod running;
 mod settings;
 mod tenants;
+mod tokens;
 mod worker;
 
 pub use clock::{now_ms, timestamp};
@@ -30,8 +32,11 @@ pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use quota::Quotas;
 pub use settings::Settings;
 pub use tenants::TenantChange;
+pub use tokens::Unrecognised;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
+use bypass::Bypass;
+use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
 use dispatch::Dispatcher;
@@ -39,6 +44,9 @@ use running::Running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// The tenant that a server begins with.
+pub const FIRST_TENANT: &str = "default";
 
 pub type Result<T> = std::result::Result<T, ControlError>;
 
@@ -56,6 +64,8 @@ struct Parts {
     instance: String,
     dispatcher: Dispatcher,
     tenants: quota::Tenants,
+    tokens: Option<Verifier>,
+    bypass: Option<Bypass>,
     running: Running,
     settings: Settings,
     is_draining: AtomicBool,
@@ -72,11 +82,27 @@ impl Control {
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
+        let tokens = match &settings.jwt {
+            None => None,
+            Some(jwt) => {
+                let opened = Verifier::open(jwt.clone()).await;
+                Some(opened.map_err(|error| ControlError::Unavailable(error.to_string()))?)
+            }
+        };
+        let bypass = match settings.dev_no_auth {
+            false => None,
+            true => {
+                let id = ids::tenant()?.to_string();
+                Some(Bypass::new(store.ensure_tenant(id, FIRST_TENANT.to_owned(), now_ms()).await?))
+            }
+        };
         let parts = Parts {
             store,
             policy: Policy::builtin(),
             dispatcher: Dispatcher::new(worker.capacity()),
             tenants: quota::Tenants::default(),
+            tokens,
+            bypass,
             worker,
             instance,
             running: Running::default(),
@@ -85,6 +111,7 @@ impl Control {
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
+        control.spawn_bypass_notes();
         Ok(control)
     }
 
@@ -132,6 +159,8 @@ impl Control {
             }
         };
         let _ = tokio::time::timeout(time, idle).await;
+        // A store that is gone by now has told of it elsewhere.
+        let _ = self.note_bypass().await;
     }
 
     pub fn is_draining(&self) -> bool {

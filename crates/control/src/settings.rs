@@ -2,6 +2,7 @@
 
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
+use cofferdam_identity::JwtSettings;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,10 +12,20 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// For tenants that have none of their own.
     pub quotas: Quotas,
+    /// Whose tokens are taken besides keys.
+    pub jwt: Option<JwtSettings>,
+    /// Whether requests without a key may do everything in the first tenant. For development, on loopback.
+    pub dev_no_auth: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), limits: LimitSettings::default(), quotas: Quotas::default() }
+        Self {
+            lease: Duration::from_secs(30),
+            limits: LimitSettings::default(),
+            quotas: Quotas::default(),
+            jwt: None,
+            dev_no_auth: false,
+        }
     }
 }

@@ -4,8 +4,11 @@
 mod answer;
 mod auth;
 mod body;
+mod listen;
 mod query;
 mod routes;
+
+pub use listen::{HttpSettings, Tls, TlsError};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -37,7 +40,9 @@ pub fn router(control: Control) -> Router {
 pub async fn serve(
     listener: TcpListener,
     control: Control,
-    stop: impl Future<Output = ()> + Send + 'static,
+    settings: HttpSettings,
+    tls: Option<Tls>,
+    stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(control)).with_graceful_shutdown(stop).await
+    listen::serve(listener, router(control), settings, tls, stop).await
 }

@@ -50,6 +50,26 @@ impl Kind for Size {
     }
 }
 
+/// A size of something in memory.
+pub(crate) struct Bytes;
+
+impl Kind for Bytes {
+    type Value = usize;
+    const WRITTEN: &'static str = Size::WRITTEN;
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        Size::toml(value)
+    }
+
+    fn parse(text: &str) -> Result<usize, String> {
+        usize::try_from(Size::parse(text)?).map_err(|_| "it is larger than any machine".to_owned())
+    }
+
+    fn show(value: &usize) -> String {
+        Size::show(&(*value as u64))
+    }
+}
+
 /// `"30s"`.
 pub(crate) struct Time;
 

@@ -24,5 +24,9 @@ async fn ready(State(control): State<Control>) -> Answer {
         return Err(Problem::new(ErrorCode::Unavailable, "the server is about to stop", fix));
     }
     control.store().ping().await.map_err(cofferdam_control::ControlError::from)?;
+    if control.is_open_to_all() {
+        let warning = "authentication is off (dev_no_auth): whoever reaches this server may do everything";
+        return Ok(json(200, &serde_json::json!({"status": "ready", "warnings": [warning]})));
+    }
     Ok(json(200, &serde_json::json!({"status": "ready"})))
 }

@@ -1,5 +1,6 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
+mod certificate;
 mod local_worker;
 mod request;
 mod settings;
@@ -8,12 +9,12 @@ use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
 use crate::config::{Config, ServeConfig};
 use crate::exit::Failure;
-use cofferdam_control::{Capacity, Control};
+use cofferdam_control::{Capacity, Control, FIRST_TENANT};
+use cofferdam_http::Tls;
 use cofferdam_store::{Location, Store};
 use local_worker::LocalWorker;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,11 +26,16 @@ use tokio::signal::unix::{SignalKind, signal};
 const SLOTS_PER_PROCESSOR: usize = 4;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
-    let Config { serve, control: settings } = settings::read(args)?;
+    let Config { serve, control: mut settings, http, tls, jwt } = settings::read(args)?;
+    settings.jwt =
+        jwt.settings().map_err(|clash| Failure::new(format!("jwt.{}: {}", clash.key, clash.fix)))?;
     let Some(data) = &serve.data else {
         return Err(Failure::new("there is no folder for the data: give --data DIR, or data in [serve]"));
     };
-    check_address(serve.listen)?;
+    let tls = match (&tls.cert, &tls.key) {
+        (Some(cert), Some(key)) => Some(Tls::open(cert, key)?),
+        _ => None,
+    };
     let capacity = capacity(&serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -43,30 +49,31 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
+        let is_open_to_all = settings.dev_no_auth;
         let control = Control::start(store.clone(), worker, settings).await?;
         let address = serve.listen;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
         let address = listener.local_addr()?;
-        println!("listening on http://{address}");
+        println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
+        if is_open_to_all {
+            eprintln!(
+                "cofferdam: authentication is off (dev_no_auth): whoever reaches {address} may run jobs"
+            );
+        }
+        if let Some(tls) = &tls {
+            certificate::keep_fresh(tls.clone());
+        }
         let (stopping, drain) = (control.clone(), serve.drain);
         let stop = async move {
             stopped().await;
             stopping.drain(drain).await;
         };
-        cofferdam_http::serve(listener, control, stop).await?;
+        cofferdam_http::serve(listener, control, http, tls, stop).await?;
         store.close().await;
         Ok(ExitCode::SUCCESS)
     })
-}
-
-fn check_address(address: SocketAddr) -> Result<(), Failure> {
-    if address.ip().is_loopback() {
-        return Ok(());
-    }
-    let why = "without TLS only loopback is served; put a proxy with TLS before it";
-    Err(Failure::new(format!("serve.listen: \"{address}\" is not valid: {why}")))
 }
 
 fn capacity(serve: &ServeConfig) -> Result<Capacity, Failure> {
@@ -108,7 +115,7 @@ async fn first_key(store: &Store, folder: &Path) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::new(format!("{} cannot be made: {error}", path.display()))),
     };
-    let key = Control::first_key(store, "default").await?;
+    let key = Control::first_key(store, FIRST_TENANT).await?;
     file.write_all(key.secret.as_bytes())?;
     file.sync_all()?;
     Ok(())

@@ -16,7 +16,21 @@ fn file(args: &ServeArgs) -> Option<std::path::PathBuf> {
 
 /// The flags that were given. Those of a setting's own come last, so they go over `--set`.
 fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
-    let ServeArgs { config: _, data, listen, database, slots, memory, set } = args;
+    let ServeArgs {
+        config: _,
+        data,
+        listen,
+        database,
+        slots,
+        memory,
+        tls_cert,
+        tls_key,
+        plain_http_anywhere,
+        dev_no_auth,
+        set,
+    } = args;
+    let switch = |on: &bool| on.then(|| "true".to_owned());
+    let (plain, no_auth) = (switch(plain_http_anywhere), switch(dev_no_auth));
     let mut flags = Vec::new();
     for text in set {
         let Some((name, value)) = text.split_once('=') else {
@@ -32,6 +46,10 @@ fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
         ("--database", "serve.database", database),
         ("--slots", "serve.slots", slots),
         ("--memory", "serve.memory", memory),
+        ("--tls-cert", "tls.cert", tls_cert),
+        ("--tls-key", "tls.key", tls_key),
+        ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
+        ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
     ];
     for (flag, setting, value) in own {
         if let Some(value) = value {
