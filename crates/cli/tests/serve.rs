@@ -6,6 +6,8 @@ mod api;
 mod client;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/identity.rs"]
+mod identity;
 #[path = "serve/invariants.rs"]
 mod invariants;
 #[path = "serve/limits.rs"]
