@@ -12,5 +12,7 @@ mod identity;
 mod invariants;
 #[path = "serve/limits.rs"]
 mod limits;
+#[path = "serve/odd.rs"]
+mod odd;
 #[path = "serve/server.rs"]
 mod server;

@@ -28,16 +28,6 @@ pub struct KeyOrder<'k> {
 /// The scope of whoever runs the server. `*` is everything in one's own tenant, and not this.
 pub const OPERATOR: &str = "operator";
 
-/// Names are shown in lists and logs, so they are short and in one line.
-pub(crate) fn check_name(field: &str, name: &str) -> Result<()> {
-    let is_plain = !name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control);
-    if is_plain {
-        return Ok(());
-    }
-    let value: String = name.chars().take(40).collect();
-    Err(InvalidValue::new(field, value, "it must be 1 to 128 bytes, without control characters").into())
-}
-
 /// What is kept in the place of bytes that are only to be recognised again.
 pub fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
@@ -103,19 +93,7 @@ impl Control {
 
 async fn make(store: &Store, tenant: String, order: KeyOrder<'_>, actor: &str) -> Result<NewSecret> {
     let KeyOrder { name, scopes, agent, expires_at_ms } = order;
-    check_name("name", name)?;
-    if let Some(agent) = &agent {
-        check_name("agent", agent)?;
-    }
-    let is_word =
-        |scope: &String| (1..=64).contains(&scope.len()) && scope.bytes().all(|byte| byte.is_ascii_graphic());
-    if scopes.is_empty() || scopes.len() > 64 || !scopes.iter().all(is_word) {
-        return Err(ControlError::Invalid(InvalidValue::new(
-            "scopes",
-            scopes.join(" "),
-            "give 1 to 64 scopes, each a word such as jobs:read",
-        )));
-    }
+    check(name, scopes, agent.as_deref())?;
     let (id, secret) = (ids::key()?.to_string(), draw_secret()?);
     let key = NewKey {
         id: id.clone(),
@@ -136,4 +114,65 @@ async fn make(store: &Store, tenant: String, order: KeyOrder<'_>, actor: &str) -
     };
     store.create_key(key, event).await?;
     Ok(NewSecret { id, secret })
+}
+
+const MAX_NAME_CHARACTERS: usize = 128;
+const MAX_SCOPES: usize = 32;
+
+fn is_long(text: &str) -> bool {
+    text.is_empty() || text.chars().count() > MAX_NAME_CHARACTERS
+}
+
+/// Names are shown in lists and logs, so they are short and in one line.
+pub(crate) fn check_name(name: &str) -> std::result::Result<(), InvalidValue> {
+    if is_long(name) || name.chars().any(|c| c.is_ascii_control()) {
+        let fix = "it must be 1 to 128 characters, none of them a control character";
+        return Err(InvalidValue::new("name", name, fix));
+    }
+    Ok(())
+}
+
+/// What a key may be called and be for. The document says the same.
+fn check(name: &str, scopes: &[String], agent: Option<&str>) -> std::result::Result<(), InvalidValue> {
+    check_name(name)?;
+    if scopes.is_empty() || scopes.len() > MAX_SCOPES {
+        return Err(InvalidValue::new("scopes", scopes.len().to_string(), "give 1 to 32 scopes"));
+    }
+    if let Some((i, scope)) = scopes.iter().enumerate().find(|(_, scope)| !is_scope(scope)) {
+        let fix = "a scope is *, operator, or a pair such as jobs:read";
+        return Err(InvalidValue::new(&format!("scopes[{i}]"), scope, fix));
+    }
+    if let Some(agent) = agent
+        && (is_long(agent) || !agent.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        let fix = "it must be 1 to 128 visible ASCII characters, without spaces";
+        return Err(InvalidValue::new("agent", agent, fix));
+    }
+    Ok(())
+}
+
+fn is_scope(text: &str) -> bool {
+    let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    text == "*"
+        || text == OPERATOR
+        || text.split_once(':').is_some_and(|(what, how)| is_word(what) && is_word(how))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_cannot_be_is_refused_with_its_field() {
+        let scopes = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let good = scopes(&["jobs:read", "*"]);
+        assert!(check("ci", &good, Some("reviewer")).is_ok());
+        let field = |name: &str, scopes: &[String], agent| check(name, scopes, agent).unwrap_err().field;
+        assert_eq!(field("", &good, None), "name");
+        assert_eq!(field("a\0", &good, None), "name");
+        assert_eq!(field(&"x".repeat(129), &good, None), "name");
+        assert_eq!(field("ci", &[], None), "scopes");
+        assert_eq!(field("ci", &scopes(&["*", "jobs:*"]), None), "scopes[1]");
+        assert_eq!(field("ci", &good, Some("a b")), "agent");
+    }
 }

@@ -18,7 +18,7 @@ pub struct TenantChange {
 
 impl Control {
     pub async fn create_tenant(&self, permit: &Permit, name: &str, change: TenantChange) -> Result<Tenant> {
-        check_name("name", name)?;
+        check_name(name)?;
         let quotas = overrides(&change.quotas)?;
         let tenant = TenantRecord {
             id: ids::tenant()?.to_string(),

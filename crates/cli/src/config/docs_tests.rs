@@ -39,9 +39,9 @@ fn the_page_is_as_the_code() {
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (made, after) = rest.split_once(END).unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("COFFERDAM_BLESS").is_some() {
         std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", reference())).unwrap();
         return;
     }
-    assert_eq!(made, reference(), "docs/config.md is not as the code; make it anew with UPDATE_GOLDEN=1");
+    assert_eq!(made, reference(), "docs/config.md is not as the code; make it anew with COFFERDAM_BLESS=1");
 }

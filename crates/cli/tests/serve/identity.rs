@@ -33,7 +33,10 @@ fn an_operator_makes_tenants_that_see_nothing_of_each_other() {
     let job = client.post("/v1/jobs?wait_ms=30000", PRINT);
     assert_eq!(job.json()["result"]["stdout"], "1\n", "{job:?}");
     let path = format!("/v1/jobs/{}", text(&job, "id"));
-    assert_eq!((client.get(&path).status, other.get(&path).status, operator.get(&path).status), (200, 404, 404));
+    assert_eq!(
+        (client.get(&path).status, other.get(&path).status, operator.get(&path).status),
+        (200, 404, 404)
+    );
     // All of one's own is not all: neither tenants, nor keys of others, nor a key that could.
     assert_eq!(client.get("/v1/tenants").status, 403);
     assert_eq!(client.get("/v1/keys?tenant=ten-aaaaaaaaaaaaaaaa").status, 403);
@@ -63,7 +66,10 @@ fn a_key_ends_when_it_says() {
     }
     assert_eq!(short.get("/v1/jobs").status, 401);
     let wrong = client.post("/v1/keys", r#"{"name":"x","scopes":["jobs:read"],"ttl_seconds":0}"#);
-    assert_eq!((wrong.status, wrong.json()["error"]["details"]["field"].as_str()), (422, Some("ttl_seconds")));
+    assert_eq!(
+        (wrong.status, wrong.json()["error"]["details"]["field"].as_str()),
+        (422, Some("ttl_seconds"))
+    );
 }
 
 #[test]
@@ -138,7 +144,8 @@ fn sign(claims: &Value, secret: &str) -> String {
     let script = "const c=require('crypto'),[p,k]=process.argv.slice(1),b=x=>Buffer.from(x).toString('base64url');\
         const t=b('{\"alg\":\"HS256\",\"kid\":\"k1\"}')+'.'+b(p);\
         console.log(t+'.'+c.createHmac('sha256',Buffer.from(k,'base64url')).update(t).digest('base64url'))";
-    let output = Command::new("node").args(["-e", script, &claims.to_string(), secret]).output().expect("node");
+    let output =
+        Command::new("node").args(["-e", script, &claims.to_string(), secret]).output().expect("node");
     String::from_utf8(output.stdout).expect("a token").trim().to_owned()
 }
 
@@ -147,10 +154,14 @@ fn a_token_acts_for_its_tenant_with_its_scopes() {
     let folder = Folder::new("jwt");
     let secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
     let keys = folder.path().join("keys.json");
-    std::fs::write(&keys, json!({"keys": [{"kty": "oct", "kid": "k1", "alg": "HS256", "k": secret}]}).to_string())
-        .expect("keys");
+    std::fs::write(
+        &keys,
+        json!({"keys": [{"kty": "oct", "kid": "k1", "alg": "HS256", "k": secret}]}).to_string(),
+    )
+    .expect("keys");
     let file = folder.path().join("cofferdam.toml");
-    let text = format!("[jwt]\nissuer = \"https://issuer\"\naudience = \"cofferdam\"\njwks_file = {keys:?}\n");
+    let text =
+        format!("[jwt]\nissuer = \"https://issuer\"\naudience = \"cofferdam\"\njwks_file = {keys:?}\n");
     std::fs::write(&file, text).expect("a file");
     let server = Server::start(folder.path(), &["--config", &file.to_string_lossy()]);
     let operator = Client::of(&server);

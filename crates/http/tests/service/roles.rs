@@ -1,5 +1,5 @@
 //! Who may ask for what: every endpoint by every kind of caller, and the status that comes. The table is kept in
-//! `roles.md`; a change of it is a change of who may do what, and is made with UPDATE_GOLDEN=1.
+//! `roles.md`; a change of it is a change of who may do what, and is made with COFFERDAM_BLESS=1.
 
 use crate::bed::Bed;
 use axum::body::Body;
@@ -13,33 +13,16 @@ use tower::ServiceExt;
 /// An endpoint, as the router has it.
 type Endpoint = (String, String);
 
-/// The endpoints, read off the files that define them: one that is added there is in the table, or this fails.
+/// The endpoints, read off the document, which has every route of the router: one that is added is in the table, or
+/// this fails.
 fn endpoints() -> Vec<Endpoint> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/routes");
+    let document: Value = serde_json::from_str(cofferdam_http::openapi_json()).unwrap();
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let prefix = if path.file_stem().is_some_and(|name| name == "health") { "" } else { "/v1" };
-        for part in text.split(".route(").skip(1) {
-            let (_, rest) = part.split_once('"').expect("a path");
-            let (route, rest) = rest.split_once('"').expect("the path ends");
-            let mut depth = 1;
-            let end = rest.find(|c| {
-                depth += match c {
-                    '(' => 1,
-                    ')' => -1,
-                    _ => 0,
-                };
-                depth == 0
-            });
-            let methods = &rest[..end.expect("the route ends")];
-            for method in ["get", "post", "put", "patch", "delete"] {
-                let calls = [format!(" {method}("), format!(".{method}(")];
-                if calls.iter().any(|call| methods.contains(call)) {
-                    found.push((method.to_uppercase(), format!("{prefix}{route}")));
-                }
-            }
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in
+            ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some())
+        {
+            found.push((method.to_uppercase(), path.clone()));
         }
     }
     found.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
@@ -146,11 +129,11 @@ async fn every_endpoint_answers_every_caller_as_agreed() {
         table.push('\n');
     }
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/roles.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("COFFERDAM_BLESS").is_some() {
         std::fs::write(&golden, &table).unwrap();
     }
     let kept = std::fs::read_to_string(&golden).unwrap_or_default();
-    assert_eq!(table, kept, "if this is meant, make roles.md anew with UPDATE_GOLDEN=1");
+    assert_eq!(table, kept, "if this is meant, make roles.md anew with COFFERDAM_BLESS=1");
 }
 
 /// What is another's and what is nobody's cannot be told apart.

@@ -1,0 +1,14 @@
+//! Whether the server is there, on the wire.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok` or `ready`.
+    #[schema(example = "ready")]
+    pub status: String,
+    /// What whoever looks after the server should know; left out where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
