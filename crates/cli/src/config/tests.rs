@@ -76,10 +76,7 @@ fn what_is_wrong_is_named_with_file_line_key_value_and_fix() {
         ("[limits]\n\nmemory = \"lots\"", "FILE:3: limits.memory: \"lots\" is not valid: write whole bytes"),
         ("[limits]\nmemroy = 4", "FILE:2: limits.memroy: 4 is for no setting: did you mean limits.memory?"),
         ("[limits]\ncolour = 4", "FILE:2: limits.colour: 4 is for no setting: [limits] has cpus,"),
-        (
-            "[lights]\npids = 4",
-            "FILE:2: lights.pids: 4 is for no setting: the sections are [serve], [limits]",
-        ),
+        ("[lights]\npids = 4", "FILE:2: lights.pids: 4 is for no setting: the sections are [serve], [tls], "),
         ("pids = 4", "FILE:1: pids: 4 is for no setting: the sections are"),
         ("[limits]\npids = \"4\"", "FILE:2: limits.pids: \"4\" is text: write a whole number"),
         ("[limits]\npids = 0", "FILE:2: limits.pids: \"0\" is not valid: write a whole number, at least 1"),
@@ -106,6 +103,19 @@ fn what_is_wrong_is_named_with_file_line_key_value_and_fix() {
             "FILE:2: limits.memory: \"1048576\" is not valid: it must be at least 4m",
         ),
         ("[limits\npids = 1", "FILE:1: it is not TOML: "),
+        (
+            "[serve]\nlisten = \"0.0.0.0:80\"",
+            "FILE:2: serve.listen: \"0.0.0.0:80\" is not valid: without TLS only loopback",
+        ),
+        (
+            "[tls]\ncert = \"c.pem\"",
+            "FILE:2: tls.cert: \"c.pem\" is not valid: a certificate and its key go together",
+        ),
+        ("[jwt]\nissuer = \"x\"", "default: jwt.audience: \"\" is not valid: say what tokens have to be for"),
+        (
+            "[http]\nmax_header_bytes = \"1k\"",
+            "FILE:2: http.max_header_bytes: \"1k\" is not valid: it must be from 8k",
+        ),
     ] {
         let error = error(text);
         assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");

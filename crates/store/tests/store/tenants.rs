@@ -2,7 +2,8 @@
 
 use crate::bed::{Bed, OTHER, TENANT, assert_refused, claim, end, event, named, new_job, queue, start};
 use cofferdam_core::JobState;
-use cofferdam_store::{Accepted, NewJob, NewKey, QuotaOverrides, Store, StoreError, TenantRecord};
+use cofferdam_store::{Accepted, Location, NewJob, NewKey, QuotaOverrides, Store, StoreError, TenantRecord};
+use sqlx::Executor;
 
 fn tenant(id: &str) -> TenantRecord {
     let quotas = QuotaOverrides {
@@ -147,4 +148,30 @@ pub(crate) async fn tenants_that_wait_are_found_with_their_oldest(bed: Bed) {
     store.claim("job_b".to_owned(), claim("worker"), event("job.running", "job_b")).await.unwrap();
     assert_eq!(store.waiting_tenants().await.unwrap(), [pair(OTHER, "foreign")]);
     assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), []);
+}
+
+/// A store of before there were operators: whoever set it up becomes one, and nobody else does.
+pub(crate) async fn the_first_key_of_an_older_store_becomes_an_operators(bed: Bed) {
+    let bytes = match &bed.location {
+        Location::Sqlite(path) => {
+            std::fs::write(path, "").unwrap();
+            "BLOB"
+        }
+        Location::Postgres(_) => "BYTEA",
+    };
+    let tables = include_str!("../../migrations/0001_jobs.sql").replace("{{bytes}}", bytes);
+    let rows = "CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (1); \
+        INSERT INTO tenants VALUES ('ten_one', 'default', 1); \
+        INSERT INTO keys (id, tenant_id, name, hash, scopes, created_at_ms) VALUES \
+        ('key_1', 'ten_one', 'admin', 'h1', '*', 10), ('key_2', 'ten_one', 'admin', 'h2', '*', 20), \
+        ('key_3', 'ten_one', 'ci', 'h3', '*', 5)";
+    let mut raw = bed.raw().await;
+    raw.execute(sqlx::AssertSqlSafe(format!("{tables}; {rows}"))).await.unwrap();
+    drop(raw);
+    let store = Store::open(&bed.location).await.unwrap();
+    let scopes: Vec<_> =
+        store.keys(TENANT).await.unwrap().into_iter().map(|key| (key.id, key.scopes)).collect();
+    let expected = [("key_3", "*"), ("key_1", "* operator"), ("key_2", "*")];
+    assert_eq!(scopes, expected.map(|(id, scopes)| (id.to_owned(), scopes.to_owned())));
+    assert_eq!(store.tenant(TENANT).await.unwrap().unwrap().quotas, QuotaOverrides::default());
 }
