@@ -33,6 +33,8 @@ struct State {
     has_queue: bool,
     /// Tenants whose jobs wait for their own to end: only they may not go past them.
     at_quota: HashSet<String>,
+    /// How many that have just come were sent to the queue.
+    sent_to_queue: u64,
 }
 
 /// A part of the worker's room, given back when it is dropped.
@@ -124,6 +126,7 @@ impl Control {
         let dispatcher = &self.parts.dispatcher;
         let mut state = dispatcher.state();
         if state.has_queue || state.at_quota.contains(tenant) {
+            state.sent_to_queue += 1;
             return None;
         }
         let needs = Amount::job(memory_bytes);
@@ -131,10 +134,12 @@ impl Control {
             Ok(ticket) => Some(self.room(tenant, needs, ticket)),
             Err(Full::Quota) => {
                 state.at_quota.insert(tenant.to_owned());
+                state.sent_to_queue += 1;
                 None
             }
             Err(Full::Room) => {
                 state.has_queue = true;
+                state.sent_to_queue += 1;
                 None
             }
         }
@@ -170,11 +175,7 @@ impl Control {
     /// Starts what can be started. Of each tenant that waits only the oldest job is looked at, and of that only what
     /// it needs is remembered, so a long queue costs no more than a short one.
     async fn dispatch(&self, heads: &mut Heads) -> crate::Result<()> {
-        {
-            let mut state = self.parts.dispatcher.state();
-            state.has_queue = false;
-            state.at_quota.clear();
-        }
+        let seen = self.parts.dispatcher.state().sent_to_queue;
         let mut waiting = Vec::new();
         for (tenant, oldest) in self.parts.store.waiting_tenants().await? {
             // It may have been cancelled since it was looked at.
@@ -183,8 +184,8 @@ impl Control {
         }
         heads.keep_only(&waiting);
         self.parts.dispatcher.state().fairness.keep_only(&waiting);
-        while !waiting.is_empty() && !self.is_draining() {
-            let Some((at, room)) = self.choose(&mut waiting).await? else { return Ok(()) };
+        while !self.is_draining() {
+            let Some((at, room)) = self.choose(&mut waiting, seen).await? else { return Ok(()) };
             let Waiting { tenant, job, .. } = waiting.swap_remove(at);
             heads.forget(&tenant);
             if let Some(job) = self.parts.store.job(&tenant, &job).await? {
@@ -196,8 +197,8 @@ impl Control {
         Ok(())
     }
 
-    /// The job that is next and may start, with room for it.
-    async fn choose(&self, waiting: &mut [Waiting]) -> crate::Result<Option<(usize, Room)>> {
+    /// The job that is next and may start, with room for it. Where there is none, notes who waits for what.
+    async fn choose(&self, waiting: &mut [Waiting], seen: u64) -> crate::Result<Option<(usize, Room)>> {
         let mut quotas = Vec::with_capacity(waiting.len());
         for next in &*waiting {
             quotas.push(self.quotas(&next.tenant).await?);
@@ -207,7 +208,7 @@ impl Control {
         for next in waiting.iter_mut() {
             next.running = state.tenants.get(&next.tenant).copied().unwrap_or_default();
         }
-        let mut passed = Vec::new();
+        let (mut passed, mut at_quota) = (Vec::new(), HashSet::new());
         for at in state.fairness.order(dispatcher.capacity, waiting) {
             let next = &waiting[at];
             match state.take(dispatcher.capacity, &next.tenant, &next.job, next.needs, &quotas[at]) {
@@ -215,11 +216,16 @@ impl Control {
                     passed.iter().for_each(|&at: &usize| state.fairness.passed_over(&waiting[at]));
                     return Ok(Some((at, self.room(&next.tenant, next.needs, ticket))));
                 }
-                Err(Full::Quota) => drop(state.at_quota.insert(next.tenant.clone())),
+                Err(Full::Quota) => drop(at_quota.insert(next.tenant.clone())),
                 Err(Full::Room) => passed.push(at),
             }
         }
-        state.has_queue = !passed.is_empty();
+        // Whoever was sent to the queue since it was read is not seen here. Until the next look nobody goes past.
+        if state.sent_to_queue == seen {
+            (state.has_queue, state.at_quota) = (!passed.is_empty(), at_quota);
+        } else {
+            state.has_queue = true;
+        }
         Ok(None)
     }
 
