@@ -206,7 +206,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,
 
-    /// Memory that running jobs may have together [default: 3/4 of the machine's]
+    /// Memory of running jobs together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
@@ -222,7 +222,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) plain_http_anywhere: bool,
 
-    /// For development: takes requests without a key; only on loopback, audited
+    /// For development: takes requests without a key, on loopback
     #[arg(long)]
     pub(crate) dev_no_auth: bool,
 
