@@ -14,5 +14,7 @@ mod invariants;
 mod limits;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/server.rs"]
 mod server;

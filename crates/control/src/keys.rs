@@ -81,6 +81,7 @@ impl Control {
         let Some(FoundKey { key, quotas }) = found.filter(is_valid) else {
             return Ok(Err(Unrecognised::Key));
         };
+        self.note_key_use(&key);
         self.parts.tenants.learn(&key.tenant, self.parts.settings.quotas.with(quotas));
         Ok(Ok(Principal {
             tenant: key.tenant,

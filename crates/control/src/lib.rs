@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod audit;
 mod bypass;
 mod clock;
 mod dispatch;
@@ -16,14 +17,20 @@ mod ids;
 mod jobs;
 mod keys;
 mod limits;
+mod noted;
 mod quota;
+mod receipts;
 mod running;
 mod settings;
+mod signing;
 mod tenants;
+mod terms;
 mod tokens;
 mod worker;
 
-pub use clock::{now_ms, timestamp};
+pub use audit::AuditExport;
+pub use clock::now_ms;
+pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
@@ -31,6 +38,7 @@ pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use quota::Quotas;
 pub use settings::Settings;
+pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
@@ -38,9 +46,11 @@ pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 use bypass::Bypass;
 use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
-use cofferdam_store::{AuditEntry, AuditEvent, Store};
+use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use noted::Noted;
 use running::Running;
+use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -68,6 +78,8 @@ struct Parts {
     bypass: Option<Bypass>,
     running: Running,
     settings: Settings,
+    signing: Signing,
+    noted: Noted,
     is_draining: AtomicBool,
 }
 
@@ -80,6 +92,7 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+        let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let tokens = match &settings.jwt {
@@ -107,6 +120,8 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            signing,
+            noted: Noted::default(),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
@@ -165,10 +180,6 @@ impl Control {
 
     pub fn is_draining(&self) -> bool {
         self.parts.is_draining.load(Ordering::Relaxed)
-    }
-
-    pub async fn list_audit(&self, permit: &Permit, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        Ok(self.parts.store.audit(permit.tenant(), after_seq, limit).await?)
     }
 
     pub fn store(&self) -> &Store {

@@ -1,5 +1,6 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
+use crate::SigningSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
 use cofferdam_identity::JwtSettings;
@@ -16,6 +17,7 @@ pub struct Settings {
     pub jwt: Option<JwtSettings>,
     /// Whether requests without a key may do everything in the first tenant. For development, on loopback.
     pub dev_no_auth: bool,
+    pub signing: SigningSettings,
 }
 
 impl Default for Settings {
@@ -26,6 +28,7 @@ impl Default for Settings {
             quotas: Quotas::default(),
             jwt: None,
             dev_no_auth: false,
+            signing: SigningSettings::default(),
         }
     }
 }

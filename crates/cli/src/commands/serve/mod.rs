@@ -49,6 +49,7 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
+        settings.signing.folder.get_or_insert_with(|| data.join("signing"));
         let is_open_to_all = settings.dev_no_auth;
         let control = Control::start(store.clone(), worker, settings).await?;
         let address = serve.listen;

@@ -6,14 +6,22 @@ mod jwt;
 mod limits;
 mod quotas;
 mod serve;
+mod signing;
 mod tls;
 
 pub(crate) use serve::ServeConfig;
 
 use super::setting::Section;
 
-pub(crate) const ALL: &[Section] =
-    &[serve::SECTION, tls::SECTION, http::SECTION, limits::SECTION, quotas::SECTION, jwt::SECTION];
+pub(crate) const ALL: &[Section] = &[
+    serve::SECTION,
+    tls::SECTION,
+    http::SECTION,
+    limits::SECTION,
+    quotas::SECTION,
+    jwt::SECTION,
+    signing::SECTION,
+];
 
 /// Everything that can be set.
 #[derive(Debug, Default)]
