@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
-use cofferdam_control::{Capacity, Control, FIRST_TENANT, OutputSink, RunEnd, Settings, Worker};
+use cofferdam_control::{
+    Capacity, Control, FIRST_TENANT, OutputSink, RunEnd, Settings, SigningSettings, Worker,
+};
 use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
 use cofferdam_http::{HttpSettings, Tls};
 use cofferdam_store::{Location, Store};
@@ -62,6 +64,8 @@ impl Bed {
         std::fs::create_dir(&folder).unwrap();
         let store = Store::open(&Location::Sqlite(folder.join("store.db"))).await.unwrap();
         let key = Control::first_key(&store, FIRST_TENANT).await.unwrap().secret;
+        let signing = SigningSettings { folder: Some(folder.join("signing")) };
+        let settings = Settings { signing, ..settings };
         let control = Control::start(store, Arc::new(Idle), settings).await.unwrap();
         Self { control, key, folder }
     }
