@@ -127,7 +127,7 @@ impl Asker {
             }
             Question::Queue => {
                 let began = Instant::now();
-                let queued = self.store.queued(64).await?;
+                let queued = self.store.queued_of(TENANT, 64).await?;
                 checked(began, queued.is_empty(), question)
             }
             Question::Audit => self.audit(self.events() - 100, question).await,

@@ -23,8 +23,12 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
+    /// Something of that name is there already.
+    Conflict,
     /// The thing is in a state that does not allow this.
     WrongState,
+    /// The request did not come in time.
+    RequestTimeout,
     TooLarge,
     /// The body is said to be something else than JSON.
     UnsupportedMediaType,
@@ -37,7 +41,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -46,7 +50,9 @@ impl ErrorCode {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::IdempotencyConflict,
+        Self::Conflict,
         Self::WrongState,
+        Self::RequestTimeout,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::RateLimited,
@@ -64,7 +70,9 @@ impl ErrorCode {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::IdempotencyConflict => "idempotency_conflict",
+            Self::Conflict => "conflict",
             Self::WrongState => "wrong_state",
+            Self::RequestTimeout => "request_timeout",
             Self::TooLarge => "too_large",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RateLimited => "rate_limited",
@@ -81,7 +89,8 @@ impl ErrorCode {
             Self::Denied => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::IdempotencyConflict | Self::WrongState => 409,
+            Self::IdempotencyConflict | Self::Conflict | Self::WrongState => 409,
+            Self::RequestTimeout => 408,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::RateLimited => 429,

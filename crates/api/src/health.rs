@@ -8,4 +8,7 @@ pub struct Health {
     /// `ok` or `ready`.
     #[schema(example = "ready")]
     pub status: String,
+    /// What whoever looks after the server should know; left out where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

@@ -128,6 +128,9 @@ pub struct LimitsRequest {
     /// Between asking and killing.
     #[schema(maximum = 30000, example = 2000)]
     pub grace_ms: Option<u64>,
+    /// How much of each stream is kept.
+    #[schema(minimum = 1, maximum = 8388608, example = 65536)]
+    pub output_bytes: Option<u64>,
 }
 
 /// A job, as it is answered everywhere.

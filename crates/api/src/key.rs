@@ -10,7 +10,7 @@ pub struct KeyRequest {
     /// What it is for, for people.
     #[schema(min_length = 1, max_length = 128, pattern = r"^[^\u0000-\u001f\u007f]*$", example = "ci")]
     pub name: String,
-    /// What it may be used for; `*` is everything.
+    /// What it may be used for; `*` is everything in its tenant, and not what an `operator` may.
     #[schema(
         min_items = 1,
         max_items = 32,
@@ -22,11 +22,20 @@ pub struct KeyRequest {
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$", example = "reviewer")]
     pub agent: Option<String>,
+    /// From now on; without it the key is good until it is taken back.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 315360000_u64)]
+    pub ttl_seconds: Option<u64>,
+    /// For another tenant than one's own; only an operator may.
+    #[serde(default)]
+    #[schema(pattern = "^[a-z0-9-]{1,64}$", example = "ten-aaaaaaaaaaaaaaaa")]
+    pub tenant: Option<String>,
 }
 
 fn scopes() -> utoipa::openapi::schema::Array {
     use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
-    let scope = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^(\*|[a-z]+:[a-z]+)$"));
+    let scope =
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^(\*|operator|[a-z]+:[a-z]+)$"));
     ArrayBuilder::new().items(scope).min_items(Some(1)).max_items(Some(32)).build()
 }
 
@@ -35,8 +44,13 @@ fn scopes() -> utoipa::openapi::schema::Array {
 pub struct NewKey {
     #[schema(example = "key-aaaaaaaaaaaaaaaa")]
     pub id: String,
+    /// Whose it is.
+    #[schema(example = "ten-aaaaaaaaaaaaaaaa")]
+    pub tenant: String,
     pub name: String,
     pub scopes: Vec<String>,
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
     /// To be sent as `X-API-Key`.
     pub secret: String,
 }

@@ -11,6 +11,7 @@ mod key;
 mod output;
 mod proof;
 mod result;
+mod tenant;
 
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
@@ -20,3 +21,4 @@ pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
+pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};

@@ -35,6 +35,7 @@ seconds.
 Examples:
   cofferdam serve --data ./data
   cofferdam serve --data /var/lib/cofferdam --listen 127.0.0.1:8080
+  cofferdam serve --config /etc/cofferdam.toml --set limits.timeout_max=10m
   curl -H \"X-API-Key: $(cat data/admin.key)\" -d '{\"language\":\"python\",\"code\":\"print(1)\"}' \\
        'http://127.0.0.1:8080/v1/jobs?wait_ms=30000'";
 
@@ -58,6 +59,12 @@ Examples:
 const STORE_EXAMPLES: &str = "\
 Examples:
   cofferdam store compact --data ./data";
+const CONFIG_EXAMPLES: &str = "\
+Exit code: 0 if everything can be read and holds together, 1 otherwise.
+
+  cofferdam config check cofferdam.toml
+  COFFERDAM_LIMITS_MEMORY_MAX=4g cofferdam config show cofferdam.toml
+  cofferdam config show --json";
 
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
@@ -101,6 +108,9 @@ pub(crate) enum Command {
     /// Look after the file of a store
     #[command(after_help = STORE_EXAMPLES)]
     Store(StoreArgs),
+    /// Check the settings of the service, or show those in effect
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Config(ConfigArgs),
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
     Audit(AuditArgs),
@@ -217,13 +227,17 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// A file of settings; the environment goes over it, and flags over both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Folder for the database and the first key; made if it is not there
     #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    pub(crate) data: Option<String>,
 
-    /// Address to listen on, on loopback
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: String,
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
 
     /// A postgres:// address, in the place of SQLite in the data folder
     #[arg(long, value_name = "URL")]
@@ -231,11 +245,57 @@ pub(crate) struct ServeArgs {
 
     /// Jobs that may run at once [default: four for each processor]
     #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<usize>,
+    pub(crate) slots: Option<String>,
 
-    /// Memory that running jobs may have together [default: 3/4 of the machine's]
+    /// Memory of running jobs together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+
+    /// A file with the chain of certificates, in PEM: serves HTTPS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<String>,
+
+    /// A file with the certificate's key, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<String>,
+
+    /// Allows an address that is not loopback without TLS
+    #[arg(long)]
+    pub(crate) plain_http_anywhere: bool,
+
+    /// For development: takes requests without a key, on loopback
+    #[arg(long)]
+    pub(crate) dev_no_auth: bool,
+
+    /// Any setting of the file, such as limits.memory_max=4g; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check a file and the environment, and name everything that is wrong
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Check {
+        /// The file [default: that of COFFERDAM_CONFIG, if it is set]
+        file: Option<PathBuf>,
+    },
+    /// Show the settings in effect, and where each was said; secrets are masked
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Show {
+        /// The file [default: that of COFFERDAM_CONFIG, if it is set]
+        file: Option<PathBuf>,
+
+        /// Prints them as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -6,10 +6,14 @@ mod api;
 mod client;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/identity.rs"]
+mod identity;
 #[path = "serve/invariants.rs"]
 mod invariants;
 #[path = "serve/keeping.rs"]
 mod keeping;
+#[path = "serve/limits.rs"]
+mod limits;
 #[path = "serve/odd.rs"]
 mod odd;
 #[path = "serve/proofs.rs"]

@@ -3,6 +3,7 @@
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::Denial;
 use cofferdam_store::StoreError;
+use std::time::Duration;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -10,6 +11,10 @@ pub enum ControlError {
     /// A field cannot have that value; nothing was kept.
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
+
+    /// More than the operator allows; nothing was kept.
+    #[error("{field}: {value} is more than {maximum}, which is the most that this server allows")]
+    AboveMaximum { field: &'static str, value: String, maximum: String },
 
     /// A field whose capability is not built.
     #[error("{field} is not supported: {why}")]
@@ -23,6 +28,17 @@ pub enum ControlError {
 
     #[error("the idempotency key was used for another request")]
     IdempotencyConflict,
+
+    /// Something of that name is there already.
+    #[error("there is another {what} of that name")]
+    Taken { what: &'static str },
+
+    #[error("the {what} has {count} jobs that have not ended")]
+    InUse { what: &'static str, count: i64 },
+
+    /// The tenant has as much as it may; after a while it may be less.
+    #[error("the tenant's quota {quota} of {most} is used up")]
+    OverQuota { quota: &'static str, most: u64, retry_after: Duration },
 
     #[error("the job is {state}")]
     WrongState { state: JobState },
@@ -44,6 +60,8 @@ impl From<StoreError> for ControlError {
         match error {
             StoreError::NotFound { what } => Self::NotFound { what },
             StoreError::WrongState { state, .. } => Self::WrongState { state },
+            StoreError::Taken { what } => Self::Taken { what },
+            StoreError::InUse { what, count } => Self::InUse { what, count },
             StoreError::Unstorable { what } => {
                 Self::Invalid(InvalidValue::new(what, "…", "it must not contain NUL"))
             }

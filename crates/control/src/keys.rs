@@ -1,9 +1,9 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, Result, ids, now_ms};
+use crate::{Control, ControlError, Result, Unrecognised, ids, now_ms, timestamp};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Permit, Principal};
-use cofferdam_store::{AuditEvent, KeyRecord, NewKey, Store};
+use cofferdam_store::{AuditEvent, FoundKey, KeyRecord, NewKey, Store};
 use serde_json::json;
 
 /// Secrets begin so, for those who look for them where they should not be.
@@ -15,6 +15,18 @@ pub struct NewSecret {
     pub id: String,
     pub secret: String,
 }
+
+/// A key that is to be made.
+#[derive(Debug)]
+pub struct KeyOrder<'k> {
+    pub name: &'k str,
+    pub scopes: &'k [String],
+    pub agent: Option<String>,
+    pub expires_at_ms: Option<i64>,
+}
+
+/// The scope of whoever runs the server. `*` is everything in one's own tenant, and not this.
+pub const OPERATOR: &str = "operator";
 
 /// What is kept in the place of bytes that are only to be recognised again.
 pub fn hash(bytes: &[u8]) -> String {
@@ -32,17 +44,18 @@ impl Control {
     pub async fn first_key(store: &Store, tenant: &str) -> Result<NewSecret> {
         let id = ids::tenant()?.to_string();
         let tenant = store.ensure_tenant(id, tenant.to_owned(), now_ms()).await?;
-        make(store, tenant, "admin", &["*".to_owned()], None, "system").await
+        let scopes = ["*", OPERATOR].map(str::to_owned);
+        let key = KeyOrder { name: "admin", scopes: &scopes, agent: None, expires_at_ms: None };
+        make(store, tenant, key, "system").await
     }
 
-    pub async fn create_key(
-        &self,
-        permit: &Permit,
-        name: &str,
-        scopes: &[String],
-        agent: Option<String>,
-    ) -> Result<NewSecret> {
-        make(&self.parts.store, permit.tenant().to_owned(), name, scopes, agent, permit.actor()).await
+    /// Makes a key. For another tenant's, that has to be there.
+    pub async fn create_key(&self, permit: &Permit, key: KeyOrder<'_>) -> Result<NewSecret> {
+        let tenant = permit.tenant();
+        if tenant != permit.principal().tenant && self.parts.store.tenant(tenant).await?.is_none() {
+            return Err(ControlError::NotFound { what: "tenant" });
+        }
+        make(&self.parts.store, tenant.to_owned(), key, permit.actor()).await
     }
 
     pub async fn list_keys(&self, permit: &Permit) -> Result<Vec<KeyRecord>> {
@@ -54,18 +67,23 @@ impl Control {
         Ok(self.parts.store.revoke_key(permit.tenant().to_owned(), id.to_owned(), event).await?)
     }
 
-    /// Who has this secret; nobody, if it is not known, was taken back, or is too old.
-    pub async fn authenticate(&self, secret: &str) -> Result<Option<Principal>> {
+    /// Who has this secret, or bears this token; or why nobody is recognised by it.
+    pub async fn authenticate(&self, secret: &str) -> Result<std::result::Result<Principal, Unrecognised>> {
         if !secret.starts_with(PREFIX) {
-            return Ok(None);
+            let is_token = cofferdam_identity::looks_like_token(secret);
+            return if is_token { self.bearer(secret).await } else { Ok(Err(Unrecognised::Key)) };
         }
-        let key = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
-        let is_valid = |key: &KeyRecord| {
+        let found = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
+        let is_valid = |found: &FoundKey| {
+            let key = &found.key;
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };
-        let key = key.filter(is_valid);
-        key.iter().for_each(|key| self.note_key_use(key));
-        Ok(key.map(|key| Principal {
+        let Some(FoundKey { key, quotas }) = found.filter(is_valid) else {
+            return Ok(Err(Unrecognised::Key));
+        };
+        self.note_key_use(&key);
+        self.parts.tenants.learn(&key.tenant, self.parts.settings.quotas.with(quotas));
+        Ok(Ok(Principal {
             tenant: key.tenant,
             actor: key.id,
             agent: key.agent,
@@ -74,14 +92,8 @@ impl Control {
     }
 }
 
-async fn make(
-    store: &Store,
-    tenant: String,
-    name: &str,
-    scopes: &[String],
-    agent: Option<String>,
-    actor: &str,
-) -> Result<NewSecret> {
+async fn make(store: &Store, tenant: String, order: KeyOrder<'_>, actor: &str) -> Result<NewSecret> {
+    let KeyOrder { name, scopes, agent, expires_at_ms } = order;
     check(name, scopes, agent.as_deref())?;
     let (id, secret) = (ids::key()?.to_string(), draw_secret()?);
     let key = NewKey {
@@ -92,14 +104,14 @@ async fn make(
         scopes: scopes.join(" "),
         agent,
         created_at_ms: now_ms(),
-        expires_at_ms: None,
+        expires_at_ms,
     };
     let event = AuditEvent {
         at_ms: now_ms(),
         kind: "key.created",
         actor: actor.to_owned(),
         resource: id.clone(),
-        details: json!({"name": name, "scopes": scopes}),
+        details: json!({"name": name, "scopes": scopes, "expires_at": expires_at_ms.map(timestamp)}),
     };
     store.create_key(key, event).await?;
     Ok(NewSecret { id, secret })
@@ -108,18 +120,27 @@ async fn make(
 const MAX_NAME_CHARACTERS: usize = 128;
 const MAX_SCOPES: usize = 32;
 
-/// What a key may be called and be for. The document says the same.
-fn check(name: &str, scopes: &[String], agent: Option<&str>) -> std::result::Result<(), InvalidValue> {
-    let is_long = |text: &str| text.is_empty() || text.chars().count() > MAX_NAME_CHARACTERS;
+fn is_long(text: &str) -> bool {
+    text.is_empty() || text.chars().count() > MAX_NAME_CHARACTERS
+}
+
+/// Names are shown in lists and logs, so they are short and in one line.
+pub(crate) fn check_name(name: &str) -> std::result::Result<(), InvalidValue> {
     if is_long(name) || name.chars().any(|c| c.is_ascii_control()) {
         let fix = "it must be 1 to 128 characters, none of them a control character";
         return Err(InvalidValue::new("name", name, fix));
     }
+    Ok(())
+}
+
+/// What a key may be called and be for. The document says the same.
+fn check(name: &str, scopes: &[String], agent: Option<&str>) -> std::result::Result<(), InvalidValue> {
+    check_name(name)?;
     if scopes.is_empty() || scopes.len() > MAX_SCOPES {
         return Err(InvalidValue::new("scopes", scopes.len().to_string(), "give 1 to 32 scopes"));
     }
     if let Some((i, scope)) = scopes.iter().enumerate().find(|(_, scope)| !is_scope(scope)) {
-        let fix = "a scope is * or a pair such as jobs:read";
+        let fix = "a scope is *, operator, or a pair such as jobs:read";
         return Err(InvalidValue::new(&format!("scopes[{i}]"), scope, fix));
     }
     if let Some(agent) = agent
@@ -133,7 +154,9 @@ fn check(name: &str, scopes: &[String], agent: Option<&str>) -> std::result::Res
 
 fn is_scope(text: &str) -> bool {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
-    text == "*" || text.split_once(':').is_some_and(|(what, how)| is_word(what) && is_word(how))
+    text == "*"
+        || text == OPERATOR
+        || text.split_once(':').is_some_and(|(what, how)| is_word(what) && is_word(how))
 }
 
 #[cfg(test)]

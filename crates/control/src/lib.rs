@@ -7,20 +7,26 @@
 //! [`Permit`]: cofferdam_policy::Permit
 
 mod audit;
+mod bypass;
 mod clock;
 mod dispatch;
 mod error;
+mod fair;
 mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod limits;
 mod noted;
+mod quota;
 mod receipts;
 mod retention;
 mod running;
 mod settings;
 mod signing;
+mod tenants;
 mod terms;
+mod tokens;
 mod worker;
 
 pub use audit::{AuditExport, chain_start};
@@ -31,11 +37,18 @@ pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
 pub use retention::{Keep, Retention, Swept};
+pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
+pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
+pub use quota::Quotas;
 pub use settings::Settings;
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
+pub use tenants::TenantChange;
+pub use tokens::Unrecognised;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
-use cofferdam_policy::{Action, Permit, Policy, Principal};
+use bypass::Bypass;
+use cofferdam_identity::Verifier;
+use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
 use noted::Noted;
@@ -44,6 +57,9 @@ use signing::Signing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The tenant that a server begins with.
+pub const FIRST_TENANT: &str = "default";
 
 pub type Result<T> = std::result::Result<T, ControlError>;
 
@@ -60,6 +76,9 @@ struct Parts {
     /// Names this process as the one that runs a job; new at every start.
     instance: String,
     dispatcher: Dispatcher,
+    tenants: quota::Tenants,
+    tokens: Option<Verifier>,
+    bypass: Option<Bypass>,
     running: Running,
     settings: Settings,
     signing: Signing,
@@ -79,10 +98,27 @@ impl Control {
         let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
+        let tokens = match &settings.jwt {
+            None => None,
+            Some(jwt) => {
+                let opened = Verifier::open(jwt.clone()).await;
+                Some(opened.map_err(|error| ControlError::Unavailable(error.to_string()))?)
+            }
+        };
+        let bypass = match settings.dev_no_auth {
+            false => None,
+            true => {
+                let id = ids::tenant()?.to_string();
+                Some(Bypass::new(store.ensure_tenant(id, FIRST_TENANT.to_owned(), now_ms()).await?))
+            }
+        };
         let parts = Parts {
             store,
             policy: Policy::builtin(),
             dispatcher: Dispatcher::new(worker.capacity()),
+            tenants: quota::Tenants::default(),
+            tokens,
+            bypass,
             worker,
             instance,
             running: Running::default(),
@@ -94,6 +130,7 @@ impl Control {
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
         control.spawn_sweeps();
+        control.spawn_bypass_notes();
         Ok(control)
     }
 
@@ -105,7 +142,18 @@ impl Control {
         tenant: &str,
         agent: Option<&str>,
     ) -> Result<Permit> {
-        match self.parts.policy.decide(principal, action, tenant, agent) {
+        self.permit_on(principal, action, tenant, Facts { agent, ..Facts::default() }).await
+    }
+
+    /// The same, for a request that says more of itself.
+    pub async fn permit_on(
+        &self,
+        principal: &Principal,
+        action: Action,
+        tenant: &str,
+        facts: Facts<'_>,
+    ) -> Result<Permit> {
+        match self.parts.policy.decide_on(principal, action, tenant, facts) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
                 let event = AuditEvent {
@@ -130,6 +178,8 @@ impl Control {
             }
         };
         let _ = tokio::time::timeout(time, idle).await;
+        // A store that is gone by now has told of it elsewhere.
+        let _ = self.note_bypass().await;
     }
 
     pub fn is_draining(&self) -> bool {

@@ -2,6 +2,9 @@
 
 use crate::Retention;
 use crate::SigningSettings;
+use crate::limits::LimitSettings;
+use crate::quota::Quotas;
+use cofferdam_identity::JwtSettings;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +12,13 @@ pub struct Settings {
     /// For this long a claim on a job is believed without another word.
     pub lease: Duration,
     pub retention: Retention,
+    pub limits: LimitSettings,
+    /// For tenants that have none of their own.
+    pub quotas: Quotas,
+    /// Whose tokens are taken besides keys.
+    pub jwt: Option<JwtSettings>,
+    /// Whether requests without a key may do everything in the first tenant. For development, on loopback.
+    pub dev_no_auth: bool,
     pub signing: SigningSettings,
 }
 
@@ -17,6 +27,10 @@ impl Default for Settings {
         Self {
             lease: Duration::from_secs(30),
             retention: Retention::default(),
+            limits: LimitSettings::default(),
+            quotas: Quotas::default(),
+            jwt: None,
+            dev_no_auth: false,
             signing: SigningSettings::default(),
         }
     }

@@ -19,6 +19,10 @@ const MIN_MILLIS: u32 = 10;
 impl Cpus {
     pub const ONE: Self = Self { millis: 1000 };
 
+    pub const fn whole(count: u16) -> Self {
+        Self { millis: count as u32 * 1000 }
+    }
+
     pub fn millis(self) -> u32 {
         self.millis
     }

@@ -18,27 +18,36 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) details: serde_json::Value,
     pub(crate) remediation: String,
+    /// Whole seconds; for what may pass and does not say, one.
+    pub(crate) retry_after: Option<u64>,
 }
 
 impl Problem {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>, remediation: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: json!({}), remediation: remediation.into() }
+        Self {
+            code,
+            message: message.into(),
+            details: json!({}),
+            remediation: remediation.into(),
+            retry_after: None,
+        }
     }
 }
 
 /// After how long something that may pass is worth another try.
-const RETRY_AFTER_SECONDS: &str = "1";
+const RETRY_AFTER_SECONDS: u64 = 1;
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let request_id = format!("req-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let Self { code, message, details, remediation } = self;
+        let Self { code, message, details, remediation, retry_after } = self;
         let retryable = code.is_retryable();
         let error = ErrorDetail { code, message, details, remediation, retryable, request_id };
         let mut response = json(code.status(), &ErrorBody { error });
         if retryable {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+            let seconds = retry_after.unwrap_or(RETRY_AFTER_SECONDS);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -65,6 +74,11 @@ impl From<ControlError> for Problem {
         let text = error.to_string();
         match error {
             ControlError::Invalid(error) => error.into(),
+            ControlError::AboveMaximum { field, value, maximum } => {
+                let mut problem = Self::new(ErrorCode::Invalid, text, format!("ask for at most {maximum}"));
+                problem.details = json!({"field": field, "value": value, "maximum": maximum});
+                problem
+            }
             ControlError::Unsupported { field, why } => {
                 let mut problem =
                     Self::new(ErrorCode::Unsupported, text, format!("leave {field} out: {why}"));
@@ -81,6 +95,19 @@ impl From<ControlError> for Problem {
             }
             ControlError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text, "use a new key for a new request")
+            }
+            ControlError::Taken { .. } => Self::new(ErrorCode::Conflict, text, "choose another name"),
+            ControlError::InUse { .. } => {
+                Self::new(ErrorCode::WrongState, text, "cancel them, or wait until they have ended")
+            }
+            ControlError::OverQuota { quota, most, retry_after } => {
+                // Rounded up: whoever comes when it says is not too early.
+                let seconds = retry_after.as_millis().div_ceil(1000).max(1) as u64;
+                let fix = format!("try again in {seconds} s, or ask the operator for more");
+                let mut problem = Self::new(ErrorCode::RateLimited, text, fix);
+                problem.details = json!({"quota": quota, "maximum": most});
+                problem.retry_after = Some(seconds);
+                problem
             }
             ControlError::WrongState { .. } => {
                 Self::new(ErrorCode::WrongState, text, "wait until it has ended")

@@ -1,6 +1,7 @@
 //! Bodies: JSON, read whole, refused with the path of what is wrong in it.
 
 use crate::answer::Problem;
+use crate::listen::TooSlow;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -22,6 +23,40 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::UnsupportedMediaType, message, "send JSON, as application/json"))
 }
 
+/// No request of ours nests deeper than a few; a deep one is only meant to be costly.
+const MAX_DEPTH: usize = 32;
+
+/// Looks for brackets outside of texts, before anything is built.
+fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+    let (mut depth, mut in_text, mut is_escaped) = (0usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            let message = format!("the body nests deeper than {MAX_DEPTH}");
+            return Err(Problem::new(ErrorCode::Malformed, message, "send a flatter one"));
+        }
+    }
+    Ok(())
+}
+
+fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<TooSlow>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// A body, and its bytes as they came.
 pub(crate) struct Body<T> {
     pub(crate) value: T,
@@ -35,6 +70,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         check_kind(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             use axum::response::IntoResponse;
+            if is_too_slow(&rejection) {
+                let fix = "send the body faster";
+                return Problem::new(ErrorCode::RequestTimeout, "the body came too slowly", fix);
+            }
             let text = rejection.to_string();
             match rejection.into_response().status() {
                 StatusCode::PAYLOAD_TOO_LARGE => {
@@ -43,6 +82,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 _ => Problem::new(ErrorCode::Malformed, text, "send the body again"),
             }
         })?;
+        check_depth(&bytes)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
@@ -76,5 +116,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 "send one object",
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_outside_of_texts() {
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(check_depth(nested(32).as_bytes()).is_ok());
+        assert!(check_depth(nested(33).as_bytes()).is_err());
+        let text = format!(r#"{{"a":"{}\"{}"}}"#, "[".repeat(100), "{".repeat(100));
+        assert!(check_depth(text.as_bytes()).is_ok());
+        assert!(check_depth(format!(r#"{{"\\":{}}}"#, nested(32)).as_bytes()).is_err());
+        let wide = format!("[{}]", vec!["[]"; 1000].join(","));
+        assert!(check_depth(wide.as_bytes()).is_ok());
     }
 }

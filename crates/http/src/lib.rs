@@ -5,11 +5,13 @@ mod answer;
 mod auth;
 mod body;
 mod document;
+mod listen;
 mod path;
 mod query;
 mod routes;
 
 pub use document::openapi_json;
+pub use listen::{HttpSettings, Tls, TlsError};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -33,7 +35,9 @@ pub fn router(control: Control) -> Router {
 pub async fn serve(
     listener: TcpListener,
     control: Control,
-    stop: impl Future<Output = ()> + Send + 'static,
+    settings: HttpSettings,
+    tls: Option<Tls>,
+    stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(control)).with_graceful_shutdown(stop).await
+    listen::serve(listener, router(control), settings, tls, stop).await
 }

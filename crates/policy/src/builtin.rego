@@ -17,6 +17,22 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"tenant.create": "tenants:write",
+	"tenant.list": "tenants:read",
+	"tenant.get": "tenants:read",
+	"tenant.update": "tenants:write",
+	"tenant.delete": "tenants:write",
+}
+
+# What goes over all tenants, for which everything in one's own is not enough.
+is_operator if "operator" in input.principal.scopes
+
+is_operators_action if startswith(input.action, "tenant.")
+
+# What an operator may do to what is another tenant's.
+may_cross if {
+	is_operator
+	input.action in {"key.create", "key.list", "key.delete"}
 }
 
 denials contains {"rule": "action", "why": "there is no such action", "change": "none"} if {
@@ -31,8 +47,15 @@ denials contains {"rule": "scope", "why": why, "change": change} if {
 	change := sprintf("use a key with the scope %s", [wanted])
 }
 
+denials contains {"rule": "operator", "why": "only an operator may do this", "change": change} if {
+	is_operators_action
+	not is_operator
+	change := "use a key with the scope operator"
+}
+
 denials contains {"rule": "tenant", "why": "it belongs to another tenant", "change": "none"} if {
 	input.resource.tenant != input.principal.tenant
+	not may_cross
 }
 
 denials contains {"rule": "agent", "why": why, "change": change} if {
@@ -41,6 +64,29 @@ denials contains {"rule": "agent", "why": why, "change": change} if {
 	input.facts.agent != input.principal.agent
 	why := sprintf("the key is the agent %s's", [input.principal.agent])
 	change := sprintf("leave the agent out, or name %s", [input.principal.agent])
+}
+
+# A key gives at most what its maker has; everything does not include the operator's.
+denials contains {"rule": "escalation", "why": why, "change": change} if {
+	input.action == "key.create"
+	some scope in input.facts.scopes
+	not scope in input.principal.scopes
+	not covered(scope)
+	why := sprintf("the key that asks does not have the scope %s itself", [scope])
+	change := sprintf("leave %s out, or use a key that has it", [scope])
+}
+
+denials contains {"rule": "escalation", "why": why, "change": change} if {
+	input.action == "key.create"
+	input.principal.agent != null
+	input.facts.agent == null
+	why := sprintf("the key that asks is the agent %s's, and would make one for all", [input.principal.agent])
+	change := sprintf("name the agent %s", [input.principal.agent])
+}
+
+covered(scope) if {
+	"*" in input.principal.scopes
+	scope != "operator"
 }
 
 decision := {"allow": count(denials) == 0, "denials": denials}

@@ -35,10 +35,15 @@ pub enum Action {
     KeyCreate,
     KeyList,
     KeyDelete,
+    TenantCreate,
+    TenantList,
+    TenantGet,
+    TenantUpdate,
+    TenantDelete,
 }
 
 impl Action {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -51,6 +56,11 @@ impl Action {
         Self::KeyCreate,
         Self::KeyList,
         Self::KeyDelete,
+        Self::TenantCreate,
+        Self::TenantList,
+        Self::TenantGet,
+        Self::TenantUpdate,
+        Self::TenantDelete,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -67,6 +77,11 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",
             Self::KeyDelete => "key.delete",
+            Self::TenantCreate => "tenant.create",
+            Self::TenantList => "tenant.list",
+            Self::TenantGet => "tenant.get",
+            Self::TenantUpdate => "tenant.update",
+            Self::TenantDelete => "tenant.delete",
         }
     }
 }
@@ -76,11 +91,13 @@ impl Action {
 pub struct Permit {
     principal: Principal,
     action: Action,
+    tenant: String,
 }
 
 impl Permit {
+    /// Whose the thing is; the principal's own tenant, unless an operator acts for another.
     pub fn tenant(&self) -> &str {
-        &self.principal.tenant
+        &self.tenant
     }
 
     pub fn actor(&self) -> &str {
@@ -112,6 +129,15 @@ impl fmt::Display for Denial {
 }
 
 impl std::error::Error for Denial {}
+
+/// What a request says of itself that a decision depends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'f> {
+    /// For whom it says that it acts.
+    pub agent: Option<&'f str>,
+    /// The scopes that it would give to somebody.
+    pub scopes: &'f [String],
+}
 
 /// Rules, ready to decide.
 pub struct Policy {
@@ -159,6 +185,17 @@ impl Policy {
         tenant: &str,
         agent: Option<&str>,
     ) -> Result<Permit, Denial> {
+        self.decide_on(principal, action, tenant, Facts { agent, ..Facts::default() })
+    }
+
+    /// Decides on all that is known.
+    pub fn decide_on(
+        &self,
+        principal: &Principal,
+        action: Action,
+        tenant: &str,
+        facts: Facts<'_>,
+    ) -> Result<Permit, Denial> {
         let input = json!({
             "principal": {
                 "tenant": principal.tenant,
@@ -167,7 +204,7 @@ impl Policy {
             },
             "action": action.as_str(),
             "resource": {"tenant": tenant},
-            "facts": {"agent": agent},
+            "facts": {"agent": facts.agent, "scopes": facts.scopes},
         });
         let broken =
             |why: String| Denial { rule: "policy".to_owned(), why, change: "tell the operator".to_owned() };
@@ -175,7 +212,7 @@ impl Policy {
         let answer = answer.to_json_str().map_err(|e| broken(e.to_string()))?;
         let decision: Decision = serde_json::from_str(&answer).map_err(|e| broken(e.to_string()))?;
         match (decision.allow, decision.denials.into_iter().next()) {
-            (true, None) => Ok(Permit { principal: principal.clone(), action }),
+            (true, None) => Ok(Permit { principal: principal.clone(), action, tenant: tenant.to_owned() }),
             (_, Some(denial)) => Err(denial),
             (false, None) => Err(broken("it was denied without a reason".to_owned())),
         }
@@ -217,9 +254,65 @@ mod tests {
     fn every_action_has_a_scope_and_an_admin_has_all() {
         let policy = Policy::builtin();
         for action in Action::ALL {
-            assert!(policy.decide(&principal(&["*"]), action, "ten-a", None).is_ok(), "{action:?}");
-            assert_eq!(rule(policy.decide(&principal(&[]), action, "ten-a", None)), "scope");
+            let admin = principal(&["*", "operator"]);
+            assert!(policy.decide(&admin, action, "ten-a", None).is_ok(), "{action:?}");
+            let denied = rule(policy.decide(&principal(&[]), action, "ten-a", None));
+            assert!(denied == "scope" || denied == "operator", "{action:?}: {denied}");
         }
+    }
+
+    /// All of one's own tenant is not all tenants.
+    #[test]
+    fn only_an_operator_acts_on_tenants_and_on_keys_of_others() {
+        let policy = Policy::builtin();
+        let (admin, operator) = (principal(&["*"]), principal(&["*", "operator"]));
+        for action in Action::ALL.into_iter().filter(|action| action.as_str().starts_with("tenant.")) {
+            assert_eq!(rule(policy.decide(&admin, action, "ten-a", None)), "operator", "{action:?}");
+            assert!(policy.decide(&operator, action, "ten-a", None).is_ok(), "{action:?}");
+        }
+        let reader = principal(&["operator", "tenants:read"]);
+        assert!(policy.decide(&reader, Action::TenantList, "ten-a", None).is_ok());
+        assert_eq!(rule(policy.decide(&reader, Action::TenantCreate, "ten-a", None)), "scope");
+        for action in Action::ALL {
+            assert!(policy.decide(&admin, action, "ten-b", None).is_err(), "{action:?}");
+            let foreign = policy.decide(&operator, action, "ten-b", None);
+            let is_key = action.as_str().starts_with("key.");
+            assert_eq!(foreign.is_ok(), is_key, "{action:?}");
+            if let Ok(permit) = foreign {
+                assert_eq!((permit.tenant(), permit.principal().tenant.as_str()), ("ten-b", "ten-a"));
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_gives_what_they_do_not_have() {
+        let policy = Policy::builtin();
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let give = |own: &[&str], given: &[&str]| {
+            let given = words(given);
+            let facts = Facts { scopes: &given, ..Facts::default() };
+            policy.decide_on(&principal(own), Action::KeyCreate, "ten-a", facts)
+        };
+        assert!(give(&["keys:write", "jobs:read"], &["jobs:read"]).is_ok());
+        assert!(give(&["*"], &["jobs:read", "*"]).is_ok());
+        assert!(give(&["*", "operator"], &["operator"]).is_ok());
+        for (own, given) in [
+            (&["keys:write", "jobs:read"][..], &["jobs:write"][..]),
+            (&["keys:write"], &["*"]),
+            (&["*"], &["operator"]),
+            (&["keys:write", "jobs:read"], &["jobs:read", "operator"]),
+        ] {
+            assert_eq!(rule(give(own, given)), "escalation", "{own:?} gives {given:?}");
+        }
+        // A key of an agent's stays an agent's.
+        let agent = Principal { agent: Some("one".into()), ..principal(&["keys:write"]) };
+        let for_agent = |agent_named| {
+            let facts = Facts { agent: agent_named, ..Facts::default() };
+            policy.decide_on(&agent, Action::KeyCreate, "ten-a", facts)
+        };
+        assert!(for_agent(Some("one")).is_ok());
+        assert_eq!(rule(for_agent(Some("two"))), "agent");
+        assert_eq!(rule(for_agent(None)), "escalation");
     }
 
     #[test]

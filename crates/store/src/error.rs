@@ -12,6 +12,17 @@ pub enum StoreError {
     #[error("the job is {state}, so it cannot become {wanted}")]
     WrongState { state: JobState, wanted: JobState },
 
+    /// Something of that name is there already.
+    #[error("there is another {what} of that name")]
+    Taken { what: &'static str },
+
+    #[error("the {what} has {count} jobs that have not ended")]
+    InUse { what: &'static str, count: i64 },
+
+    /// As many of the tenant's jobs wait as may.
+    #[error("{queued} of the tenant's jobs wait, and {most} may")]
+    QueueFull { queued: i64, most: i64 },
+
     /// The caller's claim on the job is not the last one.
     #[error("the job was given to another worker since")]
     Fenced,

@@ -1,6 +1,7 @@
 //! Tenants and their keys. A key's secret is not here, only its hash.
 
-use crate::{AuditEvent, Millis, Result, Store, StoreError, audit, texts};
+use crate::tenants::{QUOTA_COLUMNS, quotas};
+use crate::{AuditEvent, Millis, QuotaOverrides, Result, Store, StoreError, audit, texts};
 use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone)]
@@ -28,6 +29,12 @@ pub struct KeyRecord {
     pub revoked_at_ms: Option<Millis>,
     /// To the hour or so; see `note_key_use`.
     pub last_used_at_ms: Option<Millis>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    pub key: KeyRecord,
+    pub quotas: QuotaOverrides,
 }
 
 const COLUMNS: &str = "id, tenant_id, name, scopes, agent, created_at_ms, expires_at_ms, revoked_at_ms, \
@@ -67,9 +74,12 @@ impl Store {
         self.writer.write(CreateKey { key, event }).await
     }
 
-    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>> {
-        let row = self.engine.fetch_optional(sqlx::query(sqlx::AssertSqlSafe(by_hash())).bind(hash)).await?;
-        Ok(row.as_ref().map(record).transpose()?)
+    /// A key, and how much its tenant may have: one read, as every request needs both.
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<FoundKey>> {
+        let query = sqlx::query(sqlx::AssertSqlSafe(by_hash())).bind(hash);
+        let row = self.engine.fetch_optional(query).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(FoundKey { key: record(&row)?, quotas: quotas(&row, 9)? }))
     }
 
     pub async fn keys(&self, tenant: &str) -> Result<Vec<KeyRecord>> {
@@ -86,7 +96,11 @@ impl Store {
 }
 
 pub(crate) fn by_hash() -> String {
-    format!("SELECT {COLUMNS} FROM keys WHERE hash = $1")
+    format!(
+        "SELECT keys.id, tenant_id, keys.name, scopes, agent, keys.created_at_ms, expires_at_ms, revoked_at_ms, \
+         last_used_at_ms, {QUOTA_COLUMNS} FROM keys JOIN tenants ON tenants.id = keys.tenant_id \
+         WHERE hash = $1 AND tenants.deleted_at_ms IS NULL"
+    )
 }
 
 pub(crate) fn list() -> String {

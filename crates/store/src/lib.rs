@@ -24,6 +24,7 @@ mod patience;
 mod retention;
 mod settle;
 mod statements;
+mod tenants;
 mod texts;
 mod writer;
 
@@ -35,13 +36,14 @@ pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
 pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
-pub use keys::{KeyRecord, NewKey};
+pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use output::{OutputEvent, OutputKind};
 pub use patience::Patience;
 pub use retention::{Checkpoint, Removed, Space};
 pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};
+pub use tenants::{QuotaOverrides, TenantRecord};
 
 use engine::Engine;
 use writer::Writer;

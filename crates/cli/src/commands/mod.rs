@@ -4,6 +4,7 @@ mod audit;
 mod backup;
 mod completions;
 mod data_folder;
+mod config;
 mod doctor;
 mod receipt;
 mod restore;
@@ -42,6 +43,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => restore::restore(&args),
         Command::Store(args) => store::store(&args),
+        Command::Config(args) => config::config(&args.command),
         Command::Audit(args) => audit::audit(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),

@@ -12,16 +12,25 @@ const PATIENCE: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
+    /// With its header; empty for none.
     key: String,
+    host: String,
 }
 
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
+    head: String,
 }
 
 impl Answer {
+    /// A header, by its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
@@ -29,11 +38,20 @@ impl Answer {
 
 impl Client {
     pub(crate) fn of(server: &Server) -> Self {
-        Self { address: server.address, key: server.key.clone() }
+        let key = format!("X-API-Key: {}\r\n", server.key);
+        Self { address: server.address, key, host: "localhost".to_owned() }
     }
 
     pub(crate) fn with_key(&self, key: &str) -> Self {
-        Self { key: key.to_owned(), ..self.clone() }
+        Self { key: format!("X-API-Key: {key}\r\n"), ..self.clone() }
+    }
+
+    pub(crate) fn without_key(&self) -> Self {
+        Self { key: String::new(), ..self.clone() }
+    }
+
+    pub(crate) fn with_host(&self, host: &str) -> Self {
+        Self { host: host.to_owned(), ..self.clone() }
     }
 
     /// Sends a request and reads the answer to its end.
@@ -51,15 +69,15 @@ impl Client {
         if length.is_some_and(|length| length != body.len()) {
             return Err(cut());
         }
-        Ok(Answer { status, body: body.to_owned() })
+        Ok(Answer { status, body: body.to_owned(), head: head.to_owned() })
     }
 
     pub(crate) fn open(&self, method: &str, path: &str, headers: &str, body: &str) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let (key, length) = (&self.key, body.len());
+        let (key, host, length) = (&self.key, &self.host, body.len());
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nX-API-Key: {key}\r\n{headers}\
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{key}{headers}\
              Content-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(head.as_bytes())?;

@@ -23,10 +23,11 @@ impl Control {
     pub async fn create_job(
         &self,
         permit: &Permit,
-        request: JobRequest,
+        mut request: JobRequest,
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
         check(&request)?;
+        self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.worker.check(&request)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
@@ -52,7 +53,8 @@ impl Control {
             terms: terms.write(),
             created_at_ms: now_ms(),
         };
-        let room = self.take_room(limits.memory_bytes, true);
+        let quotas = self.quotas(permit.tenant()).await?;
+        let room = self.take_room(permit.tenant(), id.as_str(), limits.memory_bytes, &quotas);
         let details = json!({
             "work_sha256": receipts::work(&request).sha256,
             "policy_sha256": terms.policy_sha256,
@@ -66,7 +68,8 @@ impl Control {
         let handle = self.parts.running.add(id.as_str());
         let name =
             idempotency.map(|(name, body_hash)| Idempotency { route: "POST /v1/jobs", name, body_hash });
-        let accepted = self.parts.store.accept(job, claim, name, events).await;
+        let accepted =
+            self.parts.store.accept_within(job, claim, name, events, quotas.max_queued as i64).await;
         match (accepted, room) {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
@@ -75,7 +78,8 @@ impl Control {
             }
             (other, _) => {
                 self.parts.running.remove(id.as_str());
-                match other? {
+                let other = other.map_err(|error| self.queue_full(permit.tenant(), error))?;
+                match other {
                     Accepted::New { .. } => {
                         self.parts.dispatcher.changed.notify_one();
                         Ok(Submitted { id: id.to_string() })

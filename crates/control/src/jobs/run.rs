@@ -16,7 +16,7 @@ use std::time::Duration;
 const KEEP_BYTES: usize = 64 << 10;
 const KEEP_AFTER: Duration = Duration::from_millis(100);
 
-/// How much of each stream is kept. What comes after is dropped, and an event says so.
+/// How much of each stream is kept where the request does not say. What comes after is dropped, and an event says so.
 const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
 
 /// How long the end of a job is tried to be written. A store that is away for longer is away.
@@ -36,7 +36,9 @@ impl Control {
     ) {
         let control = self.clone();
         tokio::spawn(async move {
-            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone());
+            let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
+            let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
+            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone(), most);
             let end = control.run(&id, &task_id, request, &handle, &mut log).await;
             // The room is free when the sandbox is gone, whatever the store says.
             drop(room);
@@ -185,12 +187,13 @@ struct Log {
     waiting: Vec<OutputEvent>,
     waiting_bytes: usize,
     kept: [usize; 2],
+    most: usize,
     hashers: [Hasher; 2],
     since: tokio::time::Instant,
 }
 
 impl Log {
-    fn new(control: Control, id: String, fence: i64, handle: Handle) -> Self {
+    fn new(control: Control, id: String, fence: i64, handle: Handle, most: usize) -> Self {
         Self {
             control,
             id,
@@ -200,6 +203,7 @@ impl Log {
             waiting: Vec::new(),
             waiting_bytes: 0,
             kept: [0; 2],
+            most,
             hashers: Default::default(),
             since: tokio::time::Instant::now(),
         }
@@ -236,16 +240,16 @@ impl OutputSink for Log {
             Stream::Stdout => (0, OutputKind::Stdout, "stdout"),
             Stream::Stderr => (1, OutputKind::Stderr, "stderr"),
         };
-        let room = MAX_BYTES - self.kept[at];
+        let room = self.most.saturating_sub(self.kept[at]);
         let taken = room.min(bytes.len());
         if taken > 0 {
             self.add(kind, &bytes[..taken]);
             self.hashers[at].update(&bytes[..taken]);
             self.kept[at] += taken;
         }
-        if taken < bytes.len() && room > 0 {
+        if taken < bytes.len() && self.kept[at] <= self.most {
             // Once for each stream: from here on nothing of it is kept.
-            self.kept[at] = MAX_BYTES;
+            self.kept[at] = self.most + 1;
             self.add(OutputKind::Truncated, name.as_bytes());
         }
     }

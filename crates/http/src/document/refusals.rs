@@ -43,7 +43,12 @@ impl IntoResponses for OfOne {
 
 impl IntoResponses for OfBody {
     fn responses() -> Named {
-        named(&[ErrorCode::Malformed, ErrorCode::TooLarge, ErrorCode::UnsupportedMediaType])
+        named(&[
+            ErrorCode::Malformed,
+            ErrorCode::RequestTimeout,
+            ErrorCode::TooLarge,
+            ErrorCode::UnsupportedMediaType,
+        ])
     }
 }
 
@@ -123,7 +128,8 @@ fn example(code: ErrorCode) -> serde_json::Value {
         ErrorCode::NotFound => {
             ("there is no such job", json!({}), "check the id of the job, and whose it is")
         }
-        ErrorCode::IdempotencyConflict | ErrorCode::WrongState => {
+        ErrorCode::RequestTimeout => ("the body came too slowly", json!({}), "send the body faster"),
+        ErrorCode::IdempotencyConflict | ErrorCode::Conflict | ErrorCode::WrongState => {
             ("the job is running", json!({}), "wait until it has ended")
         }
         ErrorCode::TooLarge => ("the body is too large", json!({}), "send at most 16 MiB"),

@@ -20,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
     responses((status = 200, description = "It does", body = Health, example = json!({"status": "ok"})), OfQuery)
 )]
 async fn health(_: NoQuery) -> Response {
-    json(200, &Health { status: "ok".to_owned() })
+    json(200, &Health { status: "ok".to_owned(), warnings: Vec::new() })
 }
 
 /// Whether new work can be taken
@@ -34,5 +34,11 @@ async fn ready(State(control): State<Control>, _: NoQuery) -> Answer {
         return Err(Problem::new(ErrorCode::Unavailable, "the server is about to stop", fix));
     }
     control.store().ping().await.map_err(cofferdam_control::ControlError::from)?;
-    Ok(json(200, &Health { status: "ready".to_owned() }))
+    let mut warnings = Vec::new();
+    if control.is_open_to_all() {
+        warnings.push(
+            "authentication is off (dev_no_auth): whoever reaches this server may do everything".to_owned(),
+        );
+    }
+    Ok(json(200, &Health { status: "ready".to_owned(), warnings }))
 }

@@ -7,6 +7,7 @@ mod jobs;
 mod keys;
 mod receipts;
 mod signing_keys;
+mod tenants;
 
 use crate::document::Root;
 use cofferdam_control::Control;
@@ -19,7 +20,8 @@ pub(crate) fn all() -> OpenApiRouter<Control> {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(receipts::routes())
-        .merge(signing_keys::routes());
+        .merge(signing_keys::routes())
+        .merge(tenants::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(docs::routes())

@@ -1,7 +1,7 @@
 //! A job comes in.
 
 use super::Claim;
-use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, audit, idempotency, texts};
+use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, audit, idempotency, tenants, texts};
 use cofferdam_core::JobState;
 use sqlx::AnyConnection;
 
@@ -39,15 +39,37 @@ impl Store {
         idempotency: Option<Idempotency>,
         events: Vec<AuditEvent>,
     ) -> Result<Accepted> {
-        check_new(&job)?;
-        texts::check([
-            ("the worker", claim.as_ref().map(|claim| claim.worker.as_str())),
-            ("the idempotency key", idempotency.as_ref().map(|taken| taken.name.as_str())),
-            ("the hash of the body", idempotency.as_ref().map(|taken| taken.body_hash.as_str())),
-        ])?;
-        texts::check_events(&events)?;
-        self.writer.write(Accept { job, claim, idempotency, events }).await
+        check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued: None }).await
     }
+
+    /// The same, but a job that would have to wait is refused where `most_queued` of its tenant's wait already.
+    pub async fn accept_within(
+        &self,
+        job: NewJob,
+        claim: Option<Claim>,
+        idempotency: Option<Idempotency>,
+        events: Vec<AuditEvent>,
+        most_queued: i64,
+    ) -> Result<Accepted> {
+        check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued: Some(most_queued) }).await
+    }
+}
+
+fn check_accept(
+    job: &NewJob,
+    claim: Option<&Claim>,
+    idempotency: Option<&Idempotency>,
+    events: &[AuditEvent],
+) -> Result<()> {
+    check_new(job)?;
+    texts::check([
+        ("the worker", claim.map(|claim| claim.worker.as_str())),
+        ("the idempotency key", idempotency.map(|taken| taken.name.as_str())),
+        ("the hash of the body", idempotency.map(|taken| taken.body_hash.as_str())),
+    ])?;
+    texts::check_events(events)
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
@@ -66,6 +88,7 @@ struct Accept {
     claim: Option<Claim>,
     idempotency: Option<Idempotency>,
     events: Vec<AuditEvent>,
+    most_queued: Option<i64>,
 }
 
 impl crate::writer::Act<Accepted> for Accept {
@@ -73,12 +96,19 @@ impl crate::writer::Act<Accepted> for Accept {
     where
         Self: 'c,
     {
-        let Self { job, claim, idempotency, events } = self;
+        let Self { job, claim, idempotency, events, most_queued } = self;
         if let Some(name) = &idempotency {
             match idempotency::take(connection, &job.tenant, name, &job.id, job.created_at_ms).await? {
                 Kept::New => {}
                 Kept::Same { resource } => return Ok(Accepted::Before { id: resource }),
                 Kept::Other => return Ok(Accepted::OtherBody),
+            }
+        }
+        // Counted only for what waits: a job that starts at once costs nothing here.
+        if let (None, Some(most)) = (&claim, most_queued) {
+            let queued = tenants::count_queued(connection, &job.tenant).await?;
+            if queued >= most {
+                return Err(StoreError::QueueFull { queued, most });
             }
         }
         let (state, fence) = match claim {

@@ -42,10 +42,10 @@ impl Store {
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 
-    /// Jobs that wait for a worker, oldest first.
-    pub async fn queued(&self, limit: i64) -> Result<Vec<JobRecord>> {
+    /// A tenant's jobs that wait for a worker, oldest first.
+    pub async fn queued_of(&self, tenant: &str, limit: i64) -> Result<Vec<JobRecord>> {
         limit::check(limit)?;
-        let query = sqlx::query(sqlx::AssertSqlSafe(queued())).bind(limit);
+        let query = sqlx::query(sqlx::AssertSqlSafe(queued())).bind(tenant).bind(limit);
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 }
@@ -77,6 +77,6 @@ const ENDED: &str = "state NOT IN ('accepted', 'queued', 'running')";
 
 pub(crate) fn queued() -> String {
     format!(
-        "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND {UNFINISHED} ORDER BY created_at_ms, id LIMIT $1"
+        "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND tenant_id = $1 ORDER BY created_at_ms, id LIMIT $2"
     )
 }

@@ -74,7 +74,7 @@ pub(crate) async fn a_cancelled_queued_job_is_over(bed: Bed) {
     let job = store.job(TENANT, "job_a").await.unwrap().unwrap();
     assert_eq!((job.state, job.transition_at_ms), (JobState::Cancelled, 1_000));
     assert_eq!(job.cancelled_by.as_deref(), Some("key_one"));
-    assert_eq!(store.queued(10).await.unwrap(), []);
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), []);
     let claimed = store.claim("job_a".to_owned(), claim("w1"), event("job.started", "job_a")).await;
     assert_refused!(claimed, StoreError::WrongState { state: JobState::Cancelled, .. });
 }

@@ -30,7 +30,7 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
     };
     assert_eq!(store.job(TENANT, "job_a").await.unwrap().as_ref(), Some(&expected));
     assert_eq!(store.jobs(TENANT, &all()).await.unwrap(), std::slice::from_ref(&expected));
-    assert_eq!(store.queued(10).await.unwrap(), [expected]);
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), [expected]);
     assert_eq!(store.job(OTHER, "job_a").await.unwrap(), None);
     assert_eq!(store.jobs(OTHER, &all()).await.unwrap(), []);
 }
@@ -52,7 +52,7 @@ pub(crate) async fn an_accepted_job_can_be_claimed_at_once(bed: Bed) {
     let job = store.job(TENANT, "job_a").await.unwrap().unwrap();
     assert_eq!((job.state, job.fence, job.starts), (JobState::Running, 1, 1));
     assert_eq!(job.worker.as_deref(), Some("w1"));
-    assert_eq!(store.queued(10).await.unwrap(), []);
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), []);
     let again = store.claim("job_a".to_owned(), claim("w2"), event("job.started", "job_a")).await;
     assert_refused!(again, StoreError::WrongState { state: JobState::Running, .. });
 }
@@ -61,7 +61,7 @@ pub(crate) async fn a_job_of_an_unknown_tenant_is_refused(bed: Bed) {
     let store = bed.open().await;
     let job = NewJob { tenant: "ten_nobody".to_owned(), ..new_job("job_a") };
     assert_refused!(store.accept(job, None, None, Vec::new()).await, StoreError::Failed(_));
-    assert_eq!(store.queued(10).await.unwrap(), []);
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), []);
 }
 
 pub(crate) async fn a_claim_is_won_once(bed: Bed) {

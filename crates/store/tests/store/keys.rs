@@ -1,7 +1,7 @@
 //! Tenants and their keys.
 
 use crate::bed::{Bed, OTHER, TENANT, assert_refused, event};
-use cofferdam_store::{AuditEvent, KeyRecord, NewKey, Store, StoreError};
+use cofferdam_store::{AuditEvent, KeyRecord, NewKey, QuotaOverrides, Store, StoreError};
 
 fn key(id: &str) -> NewKey {
     NewKey {
@@ -40,7 +40,8 @@ pub(crate) async fn a_key_is_found_by_its_hash(bed: Bed) {
         revoked_at_ms: None,
         last_used_at_ms: None,
     };
-    assert_eq!(store.key_by_hash("hash of key_a").await.unwrap(), Some(expected));
+    let found = store.key_by_hash("hash of key_a").await.unwrap().unwrap();
+    assert_eq!((found.key, found.quotas), (expected, QuotaOverrides::default()));
     assert_eq!(store.key_by_hash("hash of key_").await.unwrap(), None);
     assert_eq!(store.key_by_hash("HASH OF KEY_A").await.unwrap(), None);
     let ids: Vec<_> = store.keys(TENANT).await.unwrap().into_iter().map(|key| key.id).collect();
@@ -54,7 +55,7 @@ pub(crate) async fn a_revoked_key_says_since_when(bed: Bed) {
     // The second time does not make it look as if it had been good until then.
     for at_ms in [300, 400] {
         revoke(&store, TENANT, "key_a", at_ms).await.unwrap();
-        let kept = store.key_by_hash("hash of key_a").await.unwrap().unwrap();
+        let kept = store.key_by_hash("hash of key_a").await.unwrap().unwrap().key;
         assert_eq!(kept.revoked_at_ms, Some(300));
     }
 }
@@ -65,7 +66,7 @@ pub(crate) async fn keys_of_other_tenants_are_not_found(bed: Bed) {
     for (tenant, id) in [(OTHER, "key_a"), (TENANT, "key_b")] {
         assert_refused!(revoke(&store, tenant, id, 300).await, StoreError::NotFound { what: "key" });
     }
-    assert_eq!(store.key_by_hash("hash of key_a").await.unwrap().unwrap().revoked_at_ms, None);
+    assert_eq!(store.key_by_hash("hash of key_a").await.unwrap().unwrap().key.revoked_at_ms, None);
     assert_eq!(store.audit(OTHER, 0, 10).await.unwrap(), []);
 }
 

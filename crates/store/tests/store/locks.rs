@@ -23,10 +23,10 @@ pub(crate) async fn a_write_does_not_wait_for_ever(bed: Bed) {
     let write = store.accept(new_job("job_a"), None, None, Vec::new());
     let refused = tokio::time::timeout(PATIENCE, write).await.expect("the wait has an end");
     assert_refused!(refused, StoreError::Failed(_));
-    assert_eq!(store.queued(10).await.unwrap(), [], "readers do not wait");
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), [], "readers do not wait");
     holder.execute("ROLLBACK").await.unwrap();
     queue(&store, "job_b").await;
-    assert_eq!(store.queued(10).await.unwrap().len(), 1);
+    assert_eq!(store.queued_of(TENANT, 10).await.unwrap().len(), 1);
 }
 
 type Notes = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -23,6 +23,7 @@ mod plans;
 mod postgres;
 mod restart;
 mod retention;
+mod tenants;
 mod texts;
 mod upgrade;
 mod writing;
@@ -62,6 +63,10 @@ on_both_engines! {
         a_finish_brings_the_last_output;
     keys: a_key_is_found_by_its_hash, a_revoked_key_says_since_when, keys_of_other_tenants_are_not_found,
         tenants_are_one_for_each_name, the_same_hash_is_refused;
+    tenants: a_tenant_is_there_with_its_quotas, tenants_are_listed_in_pages,
+        a_deleted_tenant_is_gone_and_its_keys_with_it, a_key_brings_its_tenants_quotas,
+        a_queue_takes_exactly_what_it_may, tenants_that_wait_are_found_with_their_oldest,
+        the_first_key_of_an_older_store_becomes_an_operators;
     audit: a_chain_holds_what_was_done, a_refused_write_notes_nothing, chains_hold_under_writers_of_one_store,
         chains_hold_under_writers_of_two_stores, edited_entries_are_found, a_removed_entry_is_found,
         a_removed_last_entry_is_found, a_chain_that_was_emptied_is_found;

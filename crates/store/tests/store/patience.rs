@@ -92,10 +92,10 @@ pub(crate) async fn fewer_than_none_are_refused(bed: Bed) {
     let filter = |limit| JobFilter { limit, ..JobFilter::default() };
     for limit in [-1, i64::MIN] {
         assert_refused!(store.jobs(TENANT, &filter(limit)).await, StoreError::Limit { .. });
-        assert_refused!(store.queued(limit).await, StoreError::Limit { .. });
+        assert_refused!(store.queued_of(TENANT, limit).await, StoreError::Limit { .. });
         assert_refused!(store.audit(TENANT, 0, limit).await, StoreError::Limit { .. });
         assert_refused!(store.output("job_a", 0, limit).await, StoreError::Limit { .. });
     }
     assert_eq!(store.jobs(TENANT, &filter(0)).await.unwrap(), []);
-    assert_eq!(store.queued(0).await.unwrap(), []);
+    assert_eq!(store.queued_of(TENANT, 0).await.unwrap(), []);
 }

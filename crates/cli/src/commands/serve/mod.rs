@@ -1,85 +1,87 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
+mod certificate;
 mod local_worker;
 mod request;
+mod settings;
 
 use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
+use crate::config::{Config, ServeConfig};
 use crate::exit::Failure;
-use cofferdam_control::{Capacity, Control, Settings, SigningSettings};
-use cofferdam_core::ByteSize;
+use cofferdam_control::{Capacity, Control, FIRST_TENANT};
+use cofferdam_http::Tls;
 use cofferdam_store::{Location, Store};
 use local_worker::LocalWorker;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// How long what runs may go on when the server is told to stop.
-const DRAIN: Duration = Duration::from_secs(30);
 
 /// Most jobs wait for something most of the time, if only for their interpreter.
 const SLOTS_PER_PROCESSOR: usize = 4;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
-    let address = parse_address(&args.listen)?;
-    let capacity = capacity(args)?;
+    let Config { serve, control: mut settings, http, tls, jwt } = settings::read(args)?;
+    settings.jwt =
+        jwt.settings().map_err(|clash| Failure::new(format!("jwt.{}: {}", clash.key, clash.fix)))?;
+    let Some(data) = &serve.data else {
+        return Err(Failure::new("there is no folder for the data: give --data DIR, or data in [serve]"));
+    };
+    let tls = match (&tls.cert, &tls.key) {
+        (Some(cert), Some(key)) => Some(Tls::open(cert, key)?),
+        _ => None,
+    };
+    let capacity = capacity(&serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        prepare_folder(&args.data)?;
+        prepare_folder(data)?;
         let backend = backend()?;
         backend.health().await?;
-        let location = match &args.database {
+        let location = match &serve.database {
             Some(address) => Location::Postgres(address.clone()),
-            None => Location::Sqlite(args.data.join("cofferdam.db")),
+            None => Location::Sqlite(data.join("cofferdam.db")),
         };
         let store = Store::open(&location).await?;
-        first_key(&store, &args.data).await?;
+        first_key(&store, data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
-        let signing = SigningSettings { folder: Some(args.data.join("signing")) };
-        let settings = Settings { signing, ..Settings::default() };
+        settings.signing.folder.get_or_insert_with(|| data.join("signing"));
+        let is_open_to_all = settings.dev_no_auth;
         let control = Control::start(store.clone(), worker, settings).await?;
+        let address = serve.listen;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
         let address = listener.local_addr()?;
-        println!("listening on http://{address}");
-        let stopping = control.clone();
+        println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
+        if is_open_to_all {
+            eprintln!(
+                "cofferdam: authentication is off (dev_no_auth): whoever reaches {address} may run jobs"
+            );
+        }
+        if let Some(tls) = &tls {
+            certificate::keep_fresh(tls.clone());
+        }
+        let (stopping, drain) = (control.clone(), serve.drain);
         let stop = async move {
             stopped().await;
-            stopping.drain(DRAIN).await;
+            stopping.drain(drain).await;
         };
-        cofferdam_http::serve(listener, control, stop).await?;
+        cofferdam_http::serve(listener, control, http, tls, stop).await?;
         store.close().await;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
-    let address: SocketAddr = text.parse().map_err(|_| {
-        Failure::new(format!("--listen: {text:?} is not an address and a port, such as 127.0.0.1:8080"))
-    })?;
-    if address.ip().is_loopback() {
-        return Ok(address);
-    }
-    let why = "without TLS only loopback is served; put a proxy with TLS before it";
-    Err(Failure::new(format!("--listen: {text:?}: {why}")))
-}
-
-fn capacity(args: &ServeArgs) -> Result<Capacity, Failure> {
+fn capacity(serve: &ServeConfig) -> Result<Capacity, Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let slots = args.slots.unwrap_or(processors * SLOTS_PER_PROCESSOR);
-    if slots == 0 {
-        return Err(Failure::new("--slots: 0 would run nothing; it must be at least 1"));
-    }
-    let memory_bytes = match &args.memory {
-        Some(text) => ByteSize::parse("--memory", text)?.0,
+    let slots = serve.slots.unwrap_or(processors * SLOTS_PER_PROCESSOR);
+    let memory_bytes = match serve.memory_bytes {
+        Some(bytes) => bytes,
         None => machine_memory()? / 4 * 3,
     };
     Ok(Capacity { slots, memory_bytes })
@@ -114,7 +116,7 @@ async fn first_key(store: &Store, folder: &Path) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::new(format!("{} cannot be made: {error}", path.display()))),
     };
-    let key = Control::first_key(store, "default").await?;
+    let key = Control::first_key(store, FIRST_TENANT).await?;
     file.write_all(key.secret.as_bytes())?;
     file.sync_all()?;
     Ok(())

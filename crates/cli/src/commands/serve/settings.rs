@@ -1,0 +1,60 @@
+//! The settings of `cofferdam serve`, from its flags, the environment and its file.
+
+use crate::args::ServeArgs;
+use crate::config::{self, Config, Flag};
+use crate::exit::Failure;
+
+pub(super) fn read(args: &ServeArgs) -> Result<Config, Failure> {
+    let flags = flags(args)?;
+    let loaded = config::load(file(args).as_deref(), config::environment(), &flags)?;
+    Ok(loaded.config)
+}
+
+fn file(args: &ServeArgs) -> Option<std::path::PathBuf> {
+    args.config.clone().or_else(config::default_file)
+}
+
+/// The flags that were given. Those of a setting's own come last, so they go over `--set`.
+fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
+    let ServeArgs {
+        config: _,
+        data,
+        listen,
+        database,
+        slots,
+        memory,
+        tls_cert,
+        tls_key,
+        plain_http_anywhere,
+        dev_no_auth,
+        set,
+    } = args;
+    let switch = |on: &bool| on.then(|| "true".to_owned());
+    let (plain, no_auth) = (switch(plain_http_anywhere), switch(dev_no_auth));
+    let mut flags = Vec::new();
+    for text in set {
+        let Some((name, value)) = text.split_once('=') else {
+            let fix = "write it as NAME=VALUE, such as limits.memory_max=4g";
+            return Err(Failure::new(format!("--set: {text:?} is not valid: {fix}")));
+        };
+        let (name, value) = (name.trim().to_owned(), value.to_owned());
+        flags.push(Flag { name: "--set".to_owned(), setting: name, value });
+    }
+    let own = [
+        ("--data", "serve.data", data),
+        ("--listen", "serve.listen", listen),
+        ("--database", "serve.database", database),
+        ("--slots", "serve.slots", slots),
+        ("--memory", "serve.memory", memory),
+        ("--tls-cert", "tls.cert", tls_cert),
+        ("--tls-key", "tls.key", tls_key),
+        ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
+        ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
+    ];
+    for (flag, setting, value) in own {
+        if let Some(value) = value {
+            flags.push(Flag { name: flag.to_owned(), setting: setting.to_owned(), value: value.clone() });
+        }
+    }
+    Ok(flags)
+}

@@ -1,0 +1,34 @@
+//! A file a topic. To add one: a file with a `SECTION`, its line in [`ALL`], and the field that it fills in
+//! [`Config`] (what control decides by is in its `Settings`).
+
+mod http;
+mod jwt;
+mod limits;
+mod quotas;
+mod serve;
+mod signing;
+mod tls;
+
+pub(crate) use serve::ServeConfig;
+
+use super::setting::Section;
+
+pub(crate) const ALL: &[Section] = &[
+    serve::SECTION,
+    tls::SECTION,
+    http::SECTION,
+    limits::SECTION,
+    quotas::SECTION,
+    jwt::SECTION,
+    signing::SECTION,
+];
+
+/// Everything that can be set.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) serve: ServeConfig,
+    pub(crate) control: cofferdam_control::Settings,
+    pub(crate) http: cofferdam_http::HttpSettings,
+    pub(crate) tls: tls::TlsConfig,
+    pub(crate) jwt: jwt::JwtConfig,
+}

@@ -1,0 +1,12 @@
+//! The interface without a process around it: who may ask for what, and what a connection may cost.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "service/bed.rs"]
+mod bed;
+#[path = "service/connections.rs"]
+mod connections;
+#[path = "service/roles.rs"]
+mod roles;
+#[path = "service/tls.rs"]
+mod tls;

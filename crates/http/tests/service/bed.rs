@@ -1,0 +1,90 @@
+//! A control plane on a store of its own, whose worker only pretends, and a server before it.
+
+use async_trait::async_trait;
+use cofferdam_api::JobRequest;
+use cofferdam_control::{
+    Capacity, Control, FIRST_TENANT, OutputSink, RunEnd, Settings, SigningSettings, Worker,
+};
+use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_http::{HttpSettings, Tls};
+use cofferdam_store::{Location, Store};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// Takes as long as the code says, in milliseconds, and runs nothing.
+struct Idle;
+
+#[async_trait]
+impl Worker for Idle {
+    fn capacity(&self) -> Capacity {
+        Capacity { slots: 100, memory_bytes: 1 << 40 }
+    }
+
+    fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
+        Ok(Limits::default())
+    }
+
+    async fn run(
+        &self,
+        _: JobId,
+        _: TaskId,
+        request: JobRequest,
+        _: &mut dyn OutputSink,
+        _: watch::Receiver<Option<String>>,
+    ) -> RunEnd {
+        let ms = request.code.and_then(|code| code.parse().ok()).unwrap_or(0);
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        RunEnd::Errored { code: "idle", message: "it only waited".to_owned() }
+    }
+}
+
+pub(crate) struct Bed {
+    pub(crate) control: Control,
+    /// The first key, which may do everything.
+    pub(crate) key: String,
+    folder: PathBuf,
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Bed {
+    pub(crate) async fn new(settings: Settings) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("cofferdam-http-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let store = Store::open(&Location::Sqlite(folder.join("store.db"))).await.unwrap();
+        let key = Control::first_key(&store, FIRST_TENANT).await.unwrap().secret;
+        let signing = SigningSettings { folder: Some(folder.join("signing")) };
+        let settings = Settings { signing, ..settings };
+        let control = Control::start(store, Arc::new(Idle), settings).await.unwrap();
+        Self { control, key, folder }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Serves on a free port for as long as the test runs.
+    pub(crate) async fn serve(&self, settings: HttpSettings, tls: Option<Tls>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(cofferdam_http::serve(
+            listener,
+            self.control.clone(),
+            settings,
+            tls,
+            std::future::pending(),
+        ));
+        address
+    }
+}

@@ -1,0 +1,167 @@
+//! Who may ask for what: every endpoint by every kind of caller, and the status that comes. The table is kept in
+//! `roles.md`; a change of it is a change of who may do what, and is made with COFFERDAM_BLESS=1.
+
+use crate::bed::Bed;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use cofferdam_control::Settings;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use tower::ServiceExt;
+
+/// An endpoint, as the router has it.
+type Endpoint = (String, String);
+
+/// The endpoints, read off the document, which has every route of the router: one that is added is in the table, or
+/// this fails.
+fn endpoints() -> Vec<Endpoint> {
+    let document: Value = serde_json::from_str(cofferdam_http::openapi_json()).unwrap();
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in
+            ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some())
+        {
+            found.push((method.to_uppercase(), path.clone()));
+        }
+    }
+    found.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+    assert!(found.len() > 10, "the search is broken: {found:?}");
+    found
+}
+
+async fn ask(
+    bed: &Bed,
+    method: &str,
+    path: &str,
+    key: Option<&str>,
+    body: Option<Value>,
+) -> (StatusCode, Value) {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(key) = key {
+        request = request.header("x-api-key", key);
+    }
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let answer =
+        cofferdam_http::router(bed.control.clone()).oneshot(request.body(body).unwrap()).await.unwrap();
+    let status = answer.status();
+    let is_json = answer.headers().get("content-type").is_some_and(|kind| kind == "application/json");
+    let bytes = match is_json {
+        true => axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap(),
+        false => axum::body::Bytes::new(),
+    };
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+async fn make(bed: &Bed, path: &str, body: Value) -> Value {
+    let (status, made) = ask(bed, "POST", path, Some(&bed.key), Some(body)).await;
+    assert!(status.is_success(), "{path}: {made}");
+    made
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name}: {value}")).to_owned()
+}
+
+/// The callers, each with its key.
+async fn callers(bed: &Bed) -> Vec<(&'static str, Option<String>)> {
+    let key = async |body: Value| Some(text(&make(bed, "/v1/keys", body).await, "secret"));
+    let other = text(&make(bed, "/v1/tenants", json!({"name": "other"})).await, "id");
+    let reader = ["jobs:read", "keys:read", "audit:read"];
+    let writer = ["jobs:read", "jobs:write"];
+    vec![
+        ("no key", None),
+        ("wrong key", Some(format!("cof_{}", "0".repeat(64)))),
+        ("reader", key(json!({"name": "reader", "scopes": reader})).await),
+        ("writer", key(json!({"name": "writer", "scopes": writer})).await),
+        ("agent", key(json!({"name": "agent", "scopes": writer, "agent": "one"})).await),
+        ("admin", key(json!({"name": "admin of the tenant", "scopes": ["*"]})).await),
+        ("other tenant", key(json!({"name": "foreign", "scopes": ["*"], "tenant": other})).await),
+        ("operator", Some(bed.key.clone())),
+    ]
+}
+
+/// The path with the id of something of the first tenant's in it, made for this one request.
+async fn place(bed: &Bed, path: &str, number: usize) -> String {
+    let id = match path {
+        _ if !path.contains("{id}") => String::new(),
+        _ if path.starts_with("/v1/jobs/") => {
+            text(&make(bed, "/v1/jobs?wait_ms=10000", json!({"command": ["true"]})).await, "id")
+        }
+        _ if path.starts_with("/v1/keys/") => {
+            text(&make(bed, "/v1/keys", json!({"name": "x", "scopes": ["jobs:read"]})).await, "id")
+        }
+        _ if path.starts_with("/v1/tenants/") => {
+            text(&make(bed, "/v1/tenants", json!({"name": format!("t{number}")})).await, "id")
+        }
+        _ => panic!("{path} is new: say here what its id is of"),
+    };
+    path.replace("{id}", &id)
+}
+
+fn body(method: &str, path: &str, number: usize) -> Option<Value> {
+    match (method, path) {
+        ("GET" | "DELETE", _) | ("POST", "/v1/jobs/{id}/cancel") => None,
+        ("POST", "/v1/jobs") => Some(json!({"command": ["true"]})),
+        ("POST", "/v1/keys") => Some(json!({"name": "new", "scopes": ["jobs:read"]})),
+        ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
+        ("PATCH", "/v1/tenants/{id}") => Some(json!({"quotas": {"max_running": 1}})),
+        _ => panic!("{method} {path} is new: say here what it is sent"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_endpoint_answers_every_caller_as_agreed() {
+    let bed = Bed::new(Settings::default()).await;
+    let callers = callers(&bed).await;
+    let names: Vec<_> = callers.iter().map(|(name, _)| *name).collect();
+    let mut table =
+        format!("| endpoint | {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()));
+    let mut number = 0;
+    for (method, path) in endpoints() {
+        let _ = write!(table, "| `{method} {path}` |");
+        for (_, key) in &callers {
+            number += 1;
+            let place = place(&bed, &path, number).await;
+            let (status, _) = ask(&bed, &method, &place, key.as_deref(), body(&method, &path, number)).await;
+            let _ = write!(table, " {} |", status.as_u16());
+        }
+        table.push('\n');
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/roles.md");
+    if std::env::var_os("COFFERDAM_BLESS").is_some() {
+        std::fs::write(&golden, &table).unwrap();
+    }
+    let kept = std::fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(table, kept, "if this is meant, make roles.md anew with COFFERDAM_BLESS=1");
+}
+
+/// What is another's and what is nobody's cannot be told apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
+    let bed = Bed::new(Settings::default()).await;
+    let callers = callers(&bed).await;
+    let foreign =
+        callers.iter().find(|(name, _)| *name == "other tenant").and_then(|(_, key)| key.clone()).unwrap();
+    let mut number = 0;
+    for (method, path) in endpoints().into_iter().filter(|(_, path)| path.contains("{id}")) {
+        number += 1;
+        let there = place(&bed, &path, number).await;
+        let prefix = path.split("/{id}").next().unwrap().rsplit('/').next().unwrap();
+        let none = match prefix {
+            "jobs" => "job-aaaaaaaaaaaaaaaa",
+            "keys" => "key-aaaaaaaaaaaaaaaa",
+            _ => "ten-aaaaaaaaaaaaaaaa",
+        };
+        let none = path.replace("{id}", none);
+        let mut answers = Vec::new();
+        for place in [&there, &none] {
+            let (status, mut answer) =
+                ask(&bed, &method, place, Some(&foreign), body(&method, &path, number)).await;
+            answer["error"]["request_id"] = Value::Null;
+            answers.push((status, answer));
+        }
+        assert_eq!(answers[0], answers[1], "{method} {path}");
+        assert!(answers[0].0.is_client_error(), "{method} {path}: {answers:?}");
+    }
+}
