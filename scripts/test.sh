@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
-PARTS=(setup scripts fmt clippy unit release attack vm)
+PARTS=(setup scripts fmt clippy unit contract release attack vm)
 
 part_setup() {
     scripts/setup.sh
@@ -33,6 +33,11 @@ part_clippy() {
 # Includes conformance, layering, the replay of the fuzzers' corpus, and README.
 part_unit() {
     cargo test --workspace
+}
+
+# Every answer of a running service is one that its OpenAPI document has.
+part_contract() {
+    scripts/contract.sh
 }
 
 part_release() {

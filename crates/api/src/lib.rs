@@ -16,5 +16,5 @@ pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use health::Health;
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
-pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
+pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use result::{Isolation, IsolationControl, JobResult};

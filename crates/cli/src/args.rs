@@ -1,8 +1,15 @@
 //! The command line, as typed. Nothing is understood here but which word belongs where; what the values mean
 //! is decided in one place per command.
 
+mod remote;
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+
+pub(crate) use remote::{
+    JobArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs, KeyListArgs,
+    KeyRevokeArgs, RemoteArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,6 +74,18 @@ pub(crate) enum Command {
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Run and look at jobs of a service
+    #[command(after_help = remote::JOB_EXAMPLES, disable_help_subcommand = true)]
+    Job {
+        #[command(subcommand)]
+        command: JobCommand,
+    },
+    /// Make, list and take back keys of a service
+    #[command(after_help = remote::KEY_EXAMPLES, disable_help_subcommand = true)]
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),

@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod remote;
 mod run;
 mod serve;
 mod usage;
@@ -31,6 +32,8 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Job { command } => remote::job::job(command),
+        Command::Key { command } => remote::key::key(command),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

@@ -25,7 +25,12 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
 #[utoipa::path(
     post, path = "/keys", operation_id = "key_create", tag = "keys",
     request_body(content = KeyRequest, content_type = "application/json"),
-    responses((status = 201, description = "The key, with its secret", body = NewKey), Always, OfBody)
+    responses(
+        (status = 201, description = "The key, with its secret", body = NewKey, links(
+            ("delete" = (operation_id = "key_delete", parameters(("id" = "$response.body#/id")))),
+        )),
+        Always, OfBody,
+    )
 )]
 async fn create(
     State(control): State<Control>,

@@ -6,6 +6,8 @@ mod health;
 mod jobs;
 mod keys;
 
+pub(crate) use docs::error_page;
+
 use crate::document::Root;
 use cofferdam_control::Control;
 use utoipa::OpenApi;
