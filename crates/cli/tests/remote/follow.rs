@@ -10,6 +10,9 @@ use std::time::Duration;
 
 const LINES: usize = 120;
 
+/// Many times what it takes.
+const PATIENCE: Duration = Duration::from_secs(90);
+
 /// Writes a line every now and then, for a few seconds, to both streams in turn.
 fn talker() -> JobRequest {
     let code = format!(
@@ -41,7 +44,10 @@ async fn nothing_is_lost_or_repeated_however_often_the_connection_breaks() {
     let (mut streams, mut numbers, mut results) = ([Vec::new(), Vec::new()], Vec::new(), 0);
     let mut has_ended = false;
     // The result has more bytes than a connection carries, so that only the direct way brings it.
-    while let Ok(Some(event)) = output.next().await {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while let Ok(Some(event)) =
+        tokio::time::timeout_at(deadline, output.next()).await.expect("the output comes to an end")
+    {
         numbers.push(event.seq());
         match event {
             OutputEvent::Stdout { bytes, .. } => streams[0].extend(bytes),
