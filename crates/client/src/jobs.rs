@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use crate::{Client, Result};
-use cofferdam_api::{Job, JobList, JobRequest};
+use cofferdam_api::{Job, JobList, JobRequest, SignedDocument};
 use cofferdam_core::JobState;
 use reqwest::Method;
 use std::time::Duration;
@@ -78,6 +78,11 @@ impl Client {
 
     pub async fn job_delete(&self, id: &str) -> Result<()> {
         self.call(Method::DELETE, &["v1", "jobs", id]).gone().await
+    }
+
+    /// The signed statement of what a job that has ended was, and what came of it.
+    pub async fn job_receipt(&self, id: &str) -> Result<SignedDocument> {
+        self.call(Method::GET, &["v1", "jobs", id, "receipt"]).json().await
     }
 
     /// Follows a job's output, from its beginning or from after an event.

@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod audit;
 mod clock;
 mod dispatch;
 mod error;
@@ -13,22 +14,31 @@ mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod noted;
+mod receipts;
 mod running;
 mod settings;
+mod signing;
+mod terms;
 mod worker;
 
-pub use clock::{now_ms, timestamp};
+pub use audit::AuditExport;
+pub use clock::now_ms;
+pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
 pub use settings::Settings;
+pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
-use cofferdam_store::{AuditEntry, AuditEvent, Store};
+use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use noted::Noted;
 use running::Running;
+use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,6 +60,8 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
+    signing: Signing,
+    noted: Noted,
     is_draining: AtomicBool,
 }
 
@@ -62,6 +74,7 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+        let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let parts = Parts {
@@ -72,6 +85,8 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            signing,
+            noted: Noted::default(),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
@@ -116,10 +131,6 @@ impl Control {
 
     pub fn is_draining(&self) -> bool {
         self.parts.is_draining.load(Ordering::Relaxed)
-    }
-
-    pub async fn list_audit(&self, permit: &Permit, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        Ok(self.parts.store.audit(permit.tenant(), after_seq, limit).await?)
     }
 
     pub fn store(&self) -> &Store {

@@ -140,7 +140,8 @@ async fn only_what_the_document_opens_is_open() {
             "/docs/page.js",
             "/healthz",
             "/openapi.json",
-            "/readyz"
+            "/readyz",
+            "/v1/signing-keys"
         ]
     );
 }

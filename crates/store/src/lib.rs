@@ -6,17 +6,21 @@
 //! and says so.
 
 mod audit;
+mod audit_list;
 mod engine;
 mod error;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod migrate;
 mod output;
 mod texts;
 mod writer;
 
-pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use audit::{AuditEvent, AuditHead};
+pub use audit_list::AuditFilter;
+pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};

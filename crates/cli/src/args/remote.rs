@@ -58,6 +58,12 @@ Examples:
   cofferdam job logs -f job-aaaaaaaaaaaaaaaa
   cofferdam job logs -f --json --after 12 job-aaaaaaaaaaaaaaaa >> events";
 
+const RECEIPT_EXAMPLES: &str = "\
+It is JSON with or without --json; `cofferdam receipt verify` checks it without the service.
+
+Examples:
+  cofferdam job receipt job-aaaaaaaaaaaaaaaa > receipt.json";
+
 const DELETE_EXAMPLES: &str = "\
 Examples:
   cofferdam job delete job-aaaaaaaaaaaaaaaa";
@@ -110,6 +116,9 @@ pub(crate) enum JobCommand {
     /// Show what a job wrote
     #[command(after_help = LOGS_EXAMPLES)]
     Logs(JobLogsArgs),
+    /// Print the signed receipt of a job that has ended
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Receipt(JobArgs),
     /// Remove a job that has ended, and its output
     #[command(after_help = DELETE_EXAMPLES, visible_alias = "rm")]
     Delete(JobArgs),

@@ -105,6 +105,23 @@ fn jobs_are_listed_shown_cancelled_and_deleted() {
     assert!(err.starts_with("cofferdam: there is no such job") && err.lines().count() == 1, "{err}");
 }
 
+/// What the service signs is what the command that checks it takes.
+#[test]
+fn a_receipt_is_fetched_and_stands_a_check() {
+    let shell = Shell::new();
+    let id =
+        shell.json(&["job", "run", "--json", "-c", "print(1)"])["id"].as_str().expect("an id").to_owned();
+    let folder = Folder::new("receipt");
+    let file = folder.path().join("receipt.json");
+    std::fs::write(&file, shell.text(&["job", "receipt", &id])).expect("a file");
+    let verdict = shell.run(&["receipt", "verify", "--job", &id, file.to_str().expect("text")]);
+    // Without keys that are trusted, it is whole and unproven.
+    assert_eq!(verdict.status.code(), Some(2), "{verdict:?}");
+    let other =
+        shell.run(&["receipt", "verify", "--job", "job-aaaaaaaaaaaaaaaa", file.to_str().expect("text")]);
+    assert_eq!(other.status.code(), Some(1), "{other:?}");
+}
+
 #[test]
 fn a_signal_cancels_the_job_that_is_waited_for() {
     let shell = Shell::new();

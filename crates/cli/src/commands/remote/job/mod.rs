@@ -18,6 +18,7 @@ pub(in crate::commands) fn job(command: JobCommand) -> Result<ExitCode, Failure>
         JobCommand::Show(args) => one::show(&args),
         JobCommand::Cancel(args) => one::cancel(&args),
         JobCommand::Logs(args) => logs::logs(&args),
+        JobCommand::Receipt(args) => one::receipt(&args),
         JobCommand::Delete(args) => one::delete(&args),
     }
 }

@@ -1,4 +1,4 @@
-//! `cofferdam job show`, `cancel` and `delete`.
+//! `cofferdam job show`, `cancel`, `receipt` and `delete`.
 
 use super::super::failure::failure;
 use super::super::table::{by_state, one_line};
@@ -38,6 +38,12 @@ pub(super) fn delete(args: &JobArgs) -> Result<ExitCode, Failure> {
         true => print_json(&json!({"id": args.id, "deleted": true})),
         false => print(&format!("{}\n", args.id)),
     }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn receipt(args: &JobArgs) -> Result<ExitCode, Failure> {
+    let client = connect(&args.remote)?;
+    print_json(&block_on(async { client.job_receipt(&args.id).await.map_err(failure) })?)?;
     Ok(ExitCode::SUCCESS)
 }
 
