@@ -26,6 +26,8 @@ needs=(
     # The store's tests start a server of their own; Debian keeps its programs
     # out of PATH, under their version, but this one comes with every server.
     pg_createcluster=postgresql
+    # The test of the contract has a tool of its own, from PyPI.
+    /usr/share/doc/python3-venv=python3-venv
     # The scripts themselves.
     shellcheck=shellcheck
     # The test VM.

@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
-PARTS=(setup scripts fmt clippy unit schedules release attack vm)
+PARTS=(setup scripts fmt clippy unit schedules contract release attack vm)
 
 part_setup() {
     scripts/setup.sh
@@ -37,6 +37,11 @@ part_unit() {
 
 part_schedules() {
     scripts/schedules.sh
+}
+
+# Every answer of a running service is one that its OpenAPI document has.
+part_contract() {
+    scripts/contract.sh
 }
 
 part_release() {

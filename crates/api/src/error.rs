@@ -114,8 +114,8 @@ pub struct ErrorBody {
 pub struct ErrorDetail {
     pub code: ErrorCode,
     pub message: String,
-    /// What the message is about, such as the path of a field and its value.
-    #[schema(value_type = Object, example = json!({"field": "timeout_ms", "value": "0"}))]
+    /// What the message is about, such as the path of a field and its value; `help` is where the code's page is served.
+    #[schema(value_type = Object, example = json!({"field": "timeout_ms", "value": "0", "help": "/docs/errors/invalid"}))]
     pub details: serde_json::Value,
     /// What to do about it.
     #[schema(example = "it must be more than 0")]

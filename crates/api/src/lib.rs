@@ -18,7 +18,7 @@ pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use health::Health;
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
-pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
+pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};

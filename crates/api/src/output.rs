@@ -3,6 +3,20 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// One event of a stream, as its three lines say. What is in `data` depends on `event`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({"event": "stdout", "id": "1", "data": "{\"seq\":1,\"text\":\"1\\n\"}"}))]
+pub struct StreamEvent {
+    /// `init`, `stdout`, `stderr`, `truncated`, `result`, `error` or `complete`.
+    #[schema(pattern = "^(init|stdout|stderr|truncated|result|error|complete)$")]
+    pub event: String,
+    /// The number to go on from; an `error` has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// JSON: InitData, OutputData, TruncatedData, Job, ErrorData or CompleteData.
+    pub data: String,
+}
+
 /// `init`: the first event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InitData {

@@ -2,11 +2,17 @@
 //! is decided in one place per command.
 
 mod proof;
+mod remote;
 
 pub(crate) use proof::*;
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+
+pub(crate) use remote::{
+    JobArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs, KeyListArgs,
+    KeyRevokeArgs, RemoteArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,6 +117,18 @@ pub(crate) enum Command {
     /// Check the settings of the service, or show those in effect
     #[command(after_help = CONFIG_EXAMPLES)]
     Config(ConfigArgs),
+    /// Run and look at jobs of a service
+    #[command(after_help = remote::JOB_EXAMPLES, disable_help_subcommand = true)]
+    Job {
+        #[command(subcommand)]
+        command: JobCommand,
+    },
+    /// Make, list and take back keys of a service
+    #[command(after_help = remote::KEY_EXAMPLES, disable_help_subcommand = true)]
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
     Audit(AuditArgs),

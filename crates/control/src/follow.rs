@@ -18,23 +18,33 @@ pub enum Followed {
     Output(Vec<OutputEvent>),
     /// The job has ended, and everything that is kept of what it wrote was seen.
     Ended(Box<JobRecord>),
+    /// Everything that there is for now was seen.
+    Now,
 }
 
 /// Someone who follows a job.
 #[derive(Debug)]
 pub struct Follower {
     control: Control,
+    /// Whether to wait for what is yet to come.
+    waits: bool,
     tenant: String,
     id: String,
     last_seq: i64,
 }
 
 impl Control {
-    /// Follows a job from after a number.
-    pub async fn follow_job(&self, permit: &Permit, id: &str, after_seq: i64) -> Result<Follower> {
+    /// Follows a job from after a number, to its end or, where it is not to wait, to what there is now.
+    pub async fn follow_job(
+        &self,
+        permit: &Permit,
+        id: &str,
+        after_seq: i64,
+        waits: bool,
+    ) -> Result<Follower> {
         self.get_job(permit, id).await?;
         let (tenant, id) = (permit.tenant().to_owned(), id.to_owned());
-        Ok(Follower { control: self.clone(), tenant, id, last_seq: after_seq })
+        Ok(Follower { control: self.clone(), waits, tenant, id, last_seq: after_seq })
     }
 }
 
@@ -61,6 +71,9 @@ impl Follower {
             }
             if job.state.is_final() {
                 return Ok(Followed::Ended(Box::new(job)));
+            }
+            if !self.waits {
+                return Ok(Followed::Now);
             }
             match news {
                 Some(mut news) => drop(timeout(LOOK, news.changed()).await),

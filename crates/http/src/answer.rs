@@ -1,5 +1,6 @@
 //! Answers: JSON, and the one way from an error to the wire.
 
+use crate::routes::error_page;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
@@ -41,7 +42,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let request_id = format!("req-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let Self { code, message, details, remediation, retry_after } = self;
+        let Self { code, message, mut details, remediation, retry_after } = self;
+        if let Some(details) = details.as_object_mut() {
+            details.insert("help".to_owned(), error_page(code).into());
+        }
         let retryable = code.is_retryable();
         let error = ErrorDetail { code, message, details, remediation, retryable, request_id };
         let mut response = json(code.status(), &ErrorBody { error });

@@ -60,6 +60,15 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, InvalidValue> {
+        match self.get(name) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(text) => Err(InvalidValue::new(name, text, "it must be true or false")),
+        }
+    }
+
     /// A number from 0 to `most`.
     pub(crate) fn number(&self, name: &str, most: u64) -> Result<Option<u64>, InvalidValue> {
         self.number_in(name, 0, most)

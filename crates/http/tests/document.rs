@@ -100,7 +100,7 @@ async fn every_path_is_documented_and_every_documented_path_is_served() {
 async fn a_path_has_the_methods_that_the_document_says() {
     let (_folder, router) = served("methods").await;
     for (path, methods) in documented() {
-        let path = path.replace("{id}", "x");
+        let path = path.replace("{id}", "x").replace("{code}", "invalid");
         let answer = ask(&router, "BREW", &path).await;
         assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
         let allow = answer.headers()[header::ALLOW].to_str().expect("text").to_owned();
@@ -123,7 +123,8 @@ async fn only_what_the_document_opens_is_open() {
         for method in methods {
             let operation = &document["paths"][&path][method.to_lowercase()];
             let is_open = operation["security"] == serde_json::json!([{}]);
-            let status = ask(&router, &method, &path.replace("{id}", "x")).await.status();
+            let status =
+                ask(&router, &method, &path.replace("{id}", "x").replace("{code}", "invalid")).await.status();
             assert_eq!(status != StatusCode::UNAUTHORIZED, is_open, "{method} {path}: {status}");
             if is_open {
                 open.push(path.clone());
@@ -134,6 +135,7 @@ async fn only_what_the_document_opens_is_open() {
         open,
         [
             "/docs",
+            "/docs/errors/{code}",
             "/docs/page.css",
             "/docs/page.js",
             "/healthz",

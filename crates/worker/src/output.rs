@@ -19,7 +19,8 @@ pub trait LiveOutput: Send {
     /// a dead process left in its pipes, so what has to be queued is bounded by their size.
     fn push(&mut self, stream: OutputStream, bytes: &[u8]);
 
-    /// Waits until more may come. It may be dropped while waiting.
+    /// Waits until more may come. It is asked after each piece of a living process, and again when none has followed for
+    /// a while, so that nothing need be held back for long. It may be dropped while waiting.
     async fn ready(&mut self);
 }
 

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod receipt;
 mod restore;
+mod remote;
 mod run;
 mod serve;
 mod signing_key;
@@ -47,6 +48,8 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Audit(args) => audit::audit(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),
+        Command::Job { command } => remote::job::job(command),
+        Command::Key { command } => remote::key::key(command),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

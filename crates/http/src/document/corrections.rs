@@ -29,10 +29,11 @@ pub(super) fn say_that_headers_are_not_null(document: &mut Value) {
     let parameters =
         operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()).flatten();
     for parameter in parameters {
-        if let Some(types) = parameter["schema"]["type"].as_array_mut() {
+        let Some(kind) = parameter.pointer_mut("/schema/type") else { continue };
+        if let Some(types) = kind.as_array_mut() {
             types.retain(|name| name != "null");
             if let [one] = &types[..] {
-                parameter["schema"]["type"] = one.clone();
+                *kind = one.clone();
             }
         }
     }

@@ -12,7 +12,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use cofferdam_api::{CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, TruncatedData};
+use cofferdam_api::{
+    CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, StreamEvent, TruncatedData,
+};
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
@@ -50,7 +52,7 @@ const ALL_EVENTS: i64 = 100_000;
         ("wait_ms" = Option<u64>, Query, maximum = 60000, example = 30000,
          description = "How long to wait for the job's end"),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-         description = "The same key with the same body is one job; with another body it is a 409"),
+         description = "The same key with the same body is one job, and a 404 once that is deleted; with another body it is a 409"),
     ),
     request_body(
         content = JobRequest, content_type = "application/json",
@@ -63,9 +65,18 @@ const ALL_EVENTS: i64 = 100_000;
         ),
     ),
     responses(
-        (status = 200, description = "It was waited for, and has ended", body = Job),
-        (status = 202, description = "It is kept, and has not ended", body = Job),
-        Always, OfBody, OfState,
+        (status = 200, description = "It was waited for, and has ended", body = Job, links(
+            ("show" = (operation_id = "job_get", parameters(("id" = "$response.body#/id")))),
+            ("output" = (operation_id = "job_output", parameters(("id" = "$response.body#/id")))),
+            ("delete" = (operation_id = "job_delete", parameters(("id" = "$response.body#/id")))),
+        )),
+        (status = 202, description = "It is kept, and has not ended", body = Job, links(
+            ("show" = (operation_id = "job_get", parameters(("id" = "$response.body#/id")))),
+            ("cancel" = (operation_id = "job_cancel", parameters(("id" = "$response.body#/id")))),
+            ("output" = (operation_id = "job_output", parameters(("id" = "$response.body#/id")))),
+            ("delete" = (operation_id = "job_delete", parameters(("id" = "$response.body#/id")))),
+        )),
+        Always, OfBody, OfOne, OfState,
     )
 )]
 async fn create(
@@ -212,10 +223,12 @@ async fn remove(State(control): State<Control>, caller: Caller, Id(id): Id, _: N
         ("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa"),
         ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,18}$",
          description = "The id of the last event that was seen"),
+        ("follow" = Option<bool>, Query,
+         description = "With `false`, the stream ends after what there is now; `true` unless given"),
     ),
     responses(
         (status = 200, description = "The events, until the job's end", content_type = "text/event-stream",
-         body = String, example = "event: stdout\nid: 1\ndata: {\"seq\":1,\"text\":\"1\\n\"}\n\n"),
+         body = StreamEvent),
         Always, OfOne,
     )
 )]
@@ -223,9 +236,11 @@ async fn follow(
     State(control): State<Control>,
     caller: Caller,
     Id(id): Id,
-    _: NoQuery,
+    query: Query,
     headers: HeaderMap,
 ) -> Answer {
+    query.only(&["follow"])?;
+    let waits = query.flag("follow")?.unwrap_or(true);
     let permit = caller.permit(&control, Action::JobGet).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None => -1,
@@ -233,7 +248,7 @@ async fn follow(
             InvalidValue::new("Last-Event-ID", text, "it must be the id of an event of this job")
         })?,
     };
-    let follower = control.follow_job(&permit, &id, after.max(0)).await?;
+    let follower = control.follow_job(&permit, &id, after.max(0), waits).await?;
     Ok(stream(control, permit, id, after, follower))
 }
 
@@ -263,6 +278,7 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                     Ok(Followed::Output(output)) => {
                         (output.iter().map(output_event).collect(), Place::Output)
                     }
+                    Ok(Followed::Now) => return None,
                     Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
                         (expired(*job, follower.last_seq()), Place::End)
                     }

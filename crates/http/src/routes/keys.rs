@@ -29,7 +29,12 @@ const MAX_TTL_SECONDS: u64 = 10 * 365 * 24 * 3600;
 #[utoipa::path(
     post, path = "/keys", operation_id = "key_create", tag = "keys",
     request_body(content = KeyRequest, content_type = "application/json"),
-    responses((status = 201, description = "The key, with its secret", body = NewKey), Always, OfOne, OfBody)
+    responses(
+        (status = 201, description = "The key, with its secret", body = NewKey, links(
+            ("delete" = (operation_id = "key_delete", parameters(("id" = "$response.body#/id")))),
+        )),
+        Always, OfOne, OfBody,
+    )
 )]
 async fn create(
     State(control): State<Control>,

@@ -9,6 +9,8 @@ mod receipts;
 mod signing_keys;
 mod tenants;
 
+pub(crate) use docs::error_page;
+
 use crate::document::Root;
 use cofferdam_control::Control;
 use utoipa::OpenApi;

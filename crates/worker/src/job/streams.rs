@@ -10,13 +10,17 @@ use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Half of what a pipe holds: few reads for much output, little memory for little.
 const READ_BYTES: usize = 32 << 10;
 
 /// How long a stream may take to show its end, before it is taken to be held by another process.
 const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// Who collects output to pass it on in larger pieces is asked again after this long without any, so that a process
+/// which falls silent is heard.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The end of a dead process's output comes at once. Waiting longer means that something is badly wrong.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -77,8 +81,32 @@ impl Streams {
             }
         };
         let output = async {
-            while let Some(stream) = self.output.read().await {
-                self.output.pass_on(stream, live);
+            let mut is_owed = false;
+            loop {
+                let pause = async {
+                    match is_owed {
+                        true => sleep(PAUSE).await,
+                        false => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    read = self.output.read() => match read {
+                        Some(stream) => {
+                            self.output.pass_on(stream, live);
+                            live.ready().await;
+                            is_owed = true;
+                        }
+                        None => break,
+                    },
+                    () = pause => {
+                        live.ready().await;
+                        is_owed = false;
+                    }
+                }
+            }
+            if is_owed {
+                sleep(PAUSE).await;
                 live.ready().await;
             }
         };

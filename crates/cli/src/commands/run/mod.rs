@@ -9,6 +9,10 @@ mod report;
 mod request;
 mod work;
 
+pub(super) use crate::host::files::FileSource;
+pub(super) use request::{parse_files as read_files, variable as read_variable};
+pub(super) use work::{Words, parse as parse_words};
+
 use super::MakeBackend;
 use crate::args::RunArgs;
 use crate::exit::Failure;

@@ -34,15 +34,14 @@ impl RunRequest {
     pub(super) fn parse(args: RunArgs) -> Result<Self, Failure> {
         let words = work::parse(&args)?;
         let limits = limits(&args)?;
-        let files = args.file.iter().map(|text| file_source(text)).collect::<Result<Vec<_>, _>>()?;
-        check_places(&words, &files)?;
+        let files = files(&words, &args)?;
         let network = args.network.as_deref().map(|text| NetworkPolicy::parse("--network", text));
         let isolation = args.isolation.as_deref().map(|text| IsolationMode::parse("--isolation", text));
         let workdir = args.workdir.as_deref().map(|text| GuestPath::parse("--workdir", text));
         let task_id = args.task_id.as_deref().map(|text| TaskId::parse("--task-id", text));
         Ok(Self {
             words,
-            env: args.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?,
+            env: args.env.iter().map(|text| variable("--env", text)).collect::<Result<_, _>>()?,
             files,
             limits,
             network: network.transpose()?.unwrap_or(NetworkPolicy::None),
@@ -58,6 +57,22 @@ impl RunRequest {
             json: args.json,
         })
     }
+}
+
+/// The files that were named, each at a place of its own.
+fn files(words: &Words, args: &RunArgs) -> Result<Vec<FileSource>, InvalidValue> {
+    let files = args.file.iter().map(|text| file_source(text)).collect::<Result<Vec<_>, _>>()?;
+    check_places(words, &files)?;
+    Ok(files)
+}
+
+/// Those, and the script itself where there is one.
+pub(in crate::commands) fn parse_files(
+    words: &Words,
+    args: &RunArgs,
+) -> Result<Vec<FileSource>, InvalidValue> {
+    let named = files(words, args)?;
+    Ok(words.script.iter().cloned().chain(named).collect())
 }
 
 fn limits(args: &RunArgs) -> Result<Limits, InvalidValue> {
@@ -86,10 +101,10 @@ fn limits(args: &RunArgs) -> Result<Limits, InvalidValue> {
     Ok(limits)
 }
 
-fn variable(text: &str) -> Result<(String, String), InvalidValue> {
+pub(in crate::commands) fn variable(option: &str, text: &str) -> Result<(String, String), InvalidValue> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(InvalidValue::new("--env", text, "write it as NAME=VALUE")),
+        _ => Err(InvalidValue::new(option, text, "write it as NAME=VALUE")),
     }
 }
 

@@ -13,14 +13,14 @@ const DEFAULT_LANGUAGE: &str = "python";
 
 /// What to run, its arguments, and the file that has to be there for it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Words {
-    pub(super) work: Work,
-    pub(super) args: Vec<String>,
-    pub(super) script: Option<FileSource>,
+pub(in crate::commands) struct Words {
+    pub(in crate::commands) work: Work,
+    pub(in crate::commands) args: Vec<String>,
+    pub(in crate::commands) script: Option<FileSource>,
 }
 
 /// `-c CODE [ARGS]`, `FILE [ARGS]` or `-- COMMAND [ARGS]`.
-pub(super) fn parse(args: &RunArgs) -> Result<Words, Failure> {
+pub(in crate::commands) fn parse(args: &RunArgs) -> Result<Words, Failure> {
     let lang = args.lang.as_deref();
     if let Some(word) = args.words.first().filter(|word| word.starts_with('-')) {
         let what = format!("there is no option {word:?}; put -- before a command or arguments; see --help");

@@ -1,5 +1,7 @@
 //! `/openapi.json`, and `/docs`, a page that shows it. Everything is in the program: nothing is fetched from elsewhere.
 
+mod errors;
+
 use crate::document::openapi_json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -7,12 +9,15 @@ use cofferdam_control::Control;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use errors::address as error_page;
+
 pub(crate) fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new()
         .routes(routes!(document))
         .routes(routes!(page))
         .routes(routes!(script))
         .routes(routes!(style))
+        .routes(routes!(errors::error))
 }
 
 /// The page runs its own script, reads the document, and nothing else.

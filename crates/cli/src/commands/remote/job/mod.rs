@@ -1,0 +1,24 @@
+//! `cofferdam job`: jobs of a service.
+
+mod attend;
+mod list;
+mod logs;
+mod one;
+mod request;
+mod run;
+
+use crate::args::JobCommand;
+use crate::exit::Failure;
+use std::process::ExitCode;
+
+pub(in crate::commands) fn job(command: JobCommand) -> Result<ExitCode, Failure> {
+    match command {
+        JobCommand::Run(args) => run::run(&args),
+        JobCommand::List(args) => list::list(&args),
+        JobCommand::Show(args) => one::show(&args),
+        JobCommand::Cancel(args) => one::cancel(&args),
+        JobCommand::Logs(args) => logs::logs(&args),
+        JobCommand::Receipt(args) => one::receipt(&args),
+        JobCommand::Delete(args) => one::delete(&args),
+    }
+}

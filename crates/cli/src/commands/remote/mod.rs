@@ -1,0 +1,46 @@
+//! The commands that speak with a service: what they share, which is the way to it and how answers are shown.
+
+mod failure;
+pub(super) mod job;
+pub(super) mod key;
+mod progress;
+mod table;
+
+use crate::args::RemoteArgs;
+use crate::exit::Failure;
+use cofferdam_client::Client;
+use serde::Serialize;
+use std::future::Future;
+use std::io::Write;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
+/// The service that was named, by an option or by the environment.
+fn connect(args: &RemoteArgs) -> Result<Client, Failure> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let url = args.url.clone().or_else(|| set("COFFERDAM_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
+    let key = match &args.key_file {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| Failure::new(format!("--key-file {}: {error}", path.display())))?,
+        None => set("COFFERDAM_API_KEY").ok_or_else(|| {
+            Failure::new("there is no key: set COFFERDAM_API_KEY, or give --key-file, such as DATA/admin.key")
+        })?,
+    };
+    Ok(Client::new(&url, &key)?)
+}
+
+/// Runs what asks the service, on a runtime of its own.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+/// One line of JSON on stdout.
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&(serde_json::to_string(value)? + "\n"))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}

@@ -1,0 +1,22 @@
+//! The client: every verb of the interface as a typed function.
+//!
+//! What may be sent again safely is sent again, when the server says that it may pass or the connection fails: a job
+//! is only ever created once, because each creation has an idempotency key of its own. Output is followed across
+//! broken connections without a gap or a repetition.
+//!
+//! It reads no environment and touches no terminal.
+
+mod audit;
+mod error;
+mod jobs;
+mod keys;
+mod output;
+mod retry;
+mod send;
+mod sse;
+
+pub use error::{ClientError, Refusal, Result};
+pub use jobs::JobQuery;
+pub use output::{Output, OutputEvent};
+pub use retry::Patience;
+pub use send::Client;
