@@ -35,11 +35,10 @@ pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
-pub use keys::{NewSecret, hash};
-pub use retention::{Keep, Retention, Swept};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use quota::Quotas;
+pub use retention::{Keep, Retention, Swept};
 pub use settings::Settings;
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
@@ -54,8 +53,8 @@ use dispatch::Dispatcher;
 use noted::Noted;
 use running::Running;
 use signing::Signing;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The tenant that a server begins with.

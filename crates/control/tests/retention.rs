@@ -6,12 +6,12 @@
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_control::{
-    Capacity, Control, ControlError, Followed, Keep, OutputSink, Retention, RunEnd,
-    Settings, SigningSettings, Swept, Worker, chain_start, job_view, now_ms,
+    Capacity, Control, Followed, Keep, OutputSink, Retention, RunEnd, Settings, SigningSettings, Swept,
+    Worker, chain_start, job_view, now_ms,
 };
-use cofferdam_proof::Checkpoint;
 use cofferdam_core::{InvalidValue, JobId, JobState, Limits, TaskId};
 use cofferdam_policy::{Action, Permit, Principal};
+use cofferdam_proof::Checkpoint;
 use cofferdam_store::{
     AuditEvent, Claim, Finish, Idempotency, Location, NewJob, OutputEvent, OutputKind, Store,
 };
@@ -149,10 +149,10 @@ async fn each_thing_is_kept_for_its_own_time() {
         }
     }
     // Whoever follows a job whose output is gone is told of its end at once.
-    let mut follower = control.follow_job(&permit, "quiet", 0).await.unwrap();
+    let mut follower = control.follow_job(&permit, "quiet", 0, true).await.unwrap();
     let next = follower.next().await.unwrap();
     assert!(matches!(&next, Followed::Ended(job) if job.output_expired_at_ms == Some(now)), "{next:?}");
-    let mut follower = control.follow_job(&permit, "young", 0).await.unwrap();
+    let mut follower = control.follow_job(&permit, "young", 0, true).await.unwrap();
     assert!(matches!(follower.next().await.unwrap(), Followed::Output(events) if events.len() == 1));
 
     bed.store.verify_audit(&bed.tenant).await.unwrap();

@@ -302,6 +302,14 @@ pub(crate) struct KeyCreateArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
+    /// Another tenant's id, for operators
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+
+    /// How long it is good [default: until it is taken back]
+    #[arg(long, value_name = "N")]
+    pub(crate) ttl_seconds: Option<u64>,
+
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

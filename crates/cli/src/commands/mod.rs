@@ -3,12 +3,12 @@
 mod audit;
 mod backup;
 mod completions;
-mod data_folder;
 mod config;
+mod data_folder;
 mod doctor;
 mod receipt;
-mod restore;
 mod remote;
+mod restore;
 mod run;
 mod serve;
 mod signing_key;

@@ -44,7 +44,13 @@ async fn every_verb_is_there() {
     let slow = client.job_create(&slow, Duration::ZERO).await.expect("a job");
     client.job_cancel(&slow.id).await.expect("it is cancelled");
     assert_eq!(client.job_wait(&slow.id).await.expect("its end").status.state, JobState::Cancelled);
-    let request = KeyRequest { name: "ci".into(), scopes: vec!["jobs:read".into()], agent: None };
+    let request = KeyRequest {
+        name: "ci".into(),
+        scopes: vec!["jobs:read".into()],
+        agent: None,
+        tenant: None,
+        ttl_seconds: None,
+    };
     let key = client.key_create(&request).await.expect("a key");
     assert!(client.key_list().await.expect("keys").keys.iter().any(|known| known.id == key.id));
     client.key_delete(&key.id).await.expect("it is taken back");
@@ -79,7 +85,13 @@ async fn a_job_whose_acknowledgement_is_lost_is_created_once() {
 async fn what_has_no_idempotency_key_is_not_sent_twice() {
     let (_folder, server) = server();
     let proxy = Proxy::before(server.address, |_| Fate::Cut(40));
-    let request = KeyRequest { name: "ci".into(), scopes: vec!["jobs:read".into()], agent: None };
+    let request = KeyRequest {
+        name: "ci".into(),
+        scopes: vec!["jobs:read".into()],
+        agent: None,
+        tenant: None,
+        ttl_seconds: None,
+    };
     let error = client(&proxy.url(), &server).key_create(&request).await.expect_err("no answer");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     assert_eq!(proxy.connections(), 1);

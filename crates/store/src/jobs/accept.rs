@@ -1,7 +1,9 @@
 //! A job comes in.
 
 use super::Claim;
-use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, audit, idempotency, tenants, texts};
+use crate::{
+    AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, audit, idempotency, tenants, texts,
+};
 use cofferdam_core::JobState;
 use sqlx::AnyConnection;
 

@@ -20,9 +20,9 @@ pub(in crate::commands) fn key(command: KeyCommand) -> Result<ExitCode, Failure>
 }
 
 fn create(args: KeyCreateArgs) -> Result<(), Failure> {
-    let KeyCreateArgs { name, scope, agent, remote } = args;
+    let KeyCreateArgs { name, scope, agent, tenant, ttl_seconds, remote } = args;
     let client = connect(&remote)?;
-    let request = KeyRequest { name, scopes: scope, agent };
+    let request = KeyRequest { name, scopes: scope, agent, tenant, ttl_seconds };
     let key = block_on(async { client.key_create(&request).await.map_err(failure) })?;
     if remote.json {
         return print_json(&key);

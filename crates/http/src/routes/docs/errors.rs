@@ -43,6 +43,8 @@ fn page(code: ErrorCode) -> &'static str {
         ErrorCode::MethodNotAllowed => page!("method_not_allowed"),
         ErrorCode::IdempotencyConflict => page!("idempotency_conflict"),
         ErrorCode::WrongState => page!("wrong_state"),
+        ErrorCode::Conflict => page!("conflict"),
+        ErrorCode::RequestTimeout => page!("request_timeout"),
         ErrorCode::TooLarge => page!("too_large"),
         ErrorCode::UnsupportedMediaType => page!("unsupported_media_type"),
         ErrorCode::RateLimited => page!("rate_limited"),

@@ -82,6 +82,7 @@ fn limits(args: &JobRunArgs) -> Result<LimitsRequest, InvalidValue> {
         disk_bytes: size("--disk", &args.disk)?,
         pids: pids.transpose()?,
         grace_ms: args.grace.as_deref().map(|text| milliseconds("--grace", text)).transpose()?,
+        output_bytes: None,
     })
 }
 
