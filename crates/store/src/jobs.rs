@@ -462,6 +462,7 @@ impl crate::writer::Act<()> for Delete {
         if !state.is_final() {
             return Err(StoreError::WrongState { state, wanted: state });
         }
+        crate::artifacts::delete_of_job(connection, &id).await?;
         for text in ["DELETE FROM output WHERE job_id = $1", "DELETE FROM jobs WHERE id = $1"] {
             sqlx::query(text).bind(id.as_str()).execute(&mut *connection).await?;
         }

@@ -5,6 +5,7 @@
 //! This crate decides nothing: it refuses what its guards (a state, a fence, a key that is taken) do not allow,
 //! and says so.
 
+mod artifacts;
 mod audit;
 mod engine;
 mod error;
@@ -16,6 +17,7 @@ mod output;
 mod texts;
 mod writer;
 
+pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
 pub use audit::{AuditEntry, AuditEvent, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
