@@ -25,6 +25,8 @@ pub enum ErrorCode {
     /// The thing is in a state that does not allow this.
     WrongState,
     TooLarge,
+    /// The part that was asked for lies behind the end.
+    RangeNotSatisfiable,
     /// Too many requests, or too much work at once.
     RateLimited,
     /// New work cannot be kept or run just now.
@@ -34,7 +36,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -45,6 +47,7 @@ impl ErrorCode {
         Self::IdempotencyConflict,
         Self::WrongState,
         Self::TooLarge,
+        Self::RangeNotSatisfiable,
         Self::RateLimited,
         Self::Unavailable,
         Self::Internal,
@@ -60,6 +63,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => 405,
             Self::IdempotencyConflict | Self::WrongState => 409,
             Self::TooLarge => 413,
+            Self::RangeNotSatisfiable => 416,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,

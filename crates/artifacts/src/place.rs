@@ -228,6 +228,20 @@ impl Vault {
         }
     }
 
+    /// Removes what one writing has left.
+    pub async fn remove_attempt(&self, name: &Name) -> Result<()> {
+        let Name { tenant, id, attempt } = name;
+        match &self.folder {
+            Some(root) => remove_folder(&root.join(tenant).join(id).join(attempt)).await,
+            None => {
+                let prefix = Key::from(format!("{tenant}/{id}/{attempt}"));
+                let keys = self.store.list(Some(&prefix)).map_ok(|found| found.location);
+                self.store.delete_stream(keys.boxed()).try_for_each(|_| async { Ok(()) }).await?;
+                Ok(())
+            }
+        }
+    }
+
     /// Lists what lies here, attempt by attempt; one may come more than once.
     pub fn list(&self) -> mpsc::Receiver<Result<Found>> {
         let (found, listed) = mpsc::channel(LISTED);
@@ -311,20 +325,25 @@ fn names(key: &str) -> Option<(String, String, String)> {
     Some((parts.next()?, parts.next()?, parts.next().filter(|_| key.split('/').count() == 4)?))
 }
 
+fn away(error: std::io::Error) -> ArtifactError {
+    ArtifactError::Away(object_store::Error::Generic { store: "folder", source: Box::new(error) })
+}
+
+async fn remove_folder(folder: &Path) -> Result<()> {
+    match tokio::fs::remove_dir_all(folder).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(away(error)),
+        _ => Ok(()),
+    }
+}
+
 async fn remove_below(folder: &Path, except: Option<&str>) -> Result<()> {
-    let away = |error: std::io::Error| {
-        ArtifactError::Away(object_store::Error::Generic { store: "folder", source: Box::new(error) })
-    };
     let mut entries = match tokio::fs::read_dir(folder).await {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(away)?,
     };
     while let Some(entry) = entries.next_entry().await.map_err(away)? {
         if except.is_none_or(|kept| entry.file_name() != kept) {
-            match tokio::fs::remove_dir_all(entry.path()).await {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(away(error)),
-                _ => {}
-            }
+            remove_folder(&entry.path()).await?;
         }
     }
     if except.is_none() {

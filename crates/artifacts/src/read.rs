@@ -72,10 +72,15 @@ impl Reading {
         Ok(plain.into())
     }
 
-    /// The same as a stream of bytes, fetched by a task of its own that ends when nobody reads.
-    pub fn into_reader(mut self) -> impl AsyncRead + Send + Sync + Unpin + 'static {
-        let (pieces, waiting) = mpsc::channel(1);
+    /// The same as a stream of bytes. Nothing is fetched before it is read from: many may be open at once.
+    pub fn into_reader(self) -> impl AsyncRead + Send + Sync + Unpin + 'static {
         let left = self.part.end.saturating_sub(self.part.start);
+        Pieces { source: Source::Closed(Some(self)), rest: Bytes::new(), left }
+    }
+
+    /// Fetches in a task of its own, which ends when nobody reads.
+    fn fetch_all(mut self) -> mpsc::Receiver<io::Result<Bytes>> {
+        let (pieces, waiting) = mpsc::channel(1);
         tokio::spawn(async move {
             loop {
                 let piece = match self.next().await {
@@ -89,12 +94,17 @@ impl Reading {
                 }
             }
         });
-        Pieces { waiting, rest: Bytes::new(), left }
+        waiting
     }
 }
 
+enum Source {
+    Closed(Option<Reading>),
+    Open(mpsc::Receiver<io::Result<Bytes>>),
+}
+
 struct Pieces {
-    waiting: mpsc::Receiver<io::Result<Bytes>>,
+    source: Source,
     rest: Bytes,
     /// An end before that is not the end.
     left: u64,
@@ -107,7 +117,13 @@ impl AsyncRead for Pieces {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.rest.is_empty() {
-            match ready!(self.waiting.poll_recv(cx)) {
+            if let Source::Closed(reading) = &mut self.source
+                && let Some(reading) = reading.take()
+            {
+                self.source = Source::Open(reading.fetch_all());
+            }
+            let Source::Open(waiting) = &mut self.source else { return Poll::Ready(Ok(())) };
+            match ready!(waiting.poll_recv(cx)) {
                 Some(piece) => self.rest = piece?,
                 None if self.left == 0 => return Poll::Ready(Ok(())),
                 None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),

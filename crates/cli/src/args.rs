@@ -186,6 +186,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
+    /// Where artifacts are kept: a folder, or s3://BUCKET [default: a folder below --data]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) artifacts: Option<String>,
+
     /// Jobs that may run at once [default: four for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<usize>,

@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod artifacts;
 mod clock;
 mod dispatch;
 mod error;
@@ -17,6 +18,7 @@ mod running;
 mod settings;
 mod worker;
 
+pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
 pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
@@ -25,6 +27,8 @@ pub use keys::{NewSecret, hash};
 pub use settings::Settings;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
+use artifacts::Artifacts;
+use cofferdam_artifacts::Vault;
 use cofferdam_policy::{Action, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
 use dispatch::Dispatcher;
@@ -50,6 +54,7 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
+    artifacts: Option<Artifacts>,
     is_draining: AtomicBool,
 }
 
@@ -62,6 +67,16 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+        Self::start_with(store, worker, settings, None).await
+    }
+
+    /// The same with a place for artifacts. Without one, jobs leave none and verbs on them are not served.
+    pub async fn start_with(
+        store: Store,
+        worker: Arc<dyn Worker>,
+        settings: Settings,
+        vault: Option<Vault>,
+    ) -> Result<Self> {
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let parts = Parts {
@@ -72,10 +87,12 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            artifacts: vault.map(Artifacts::new),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
+        control.spawn_sweep();
         Ok(control)
     }
 

@@ -1,7 +1,7 @@
 //! The result of a job: everything that is left when its sandbox is gone.
 
 use crate::output::StreamFields;
-use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
+use crate::{ArtifactId, CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
@@ -23,6 +23,11 @@ pub struct Artifact {
     /// Below the artifacts folder.
     pub path: String,
     pub size_bytes: u64,
+    /// By which it can be asked for, where it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<ArtifactId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// Something in the artifacts folder that is not a plain file or folder, or could not be taken.

@@ -4,6 +4,8 @@
 mod answer;
 mod auth;
 mod body;
+mod cursor;
+mod disposition;
 mod query;
 mod routes;
 
@@ -20,7 +22,7 @@ pub const MAX_BODY_BYTES: usize = 16 << 20;
 pub fn router(control: Control) -> Router {
     Router::new()
         .merge(routes::health::routes())
-        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()))
+        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()).merge(routes::artifacts::routes()))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -27,6 +27,11 @@ pub enum Action {
     JobList,
     JobCancel,
     JobDelete,
+    ArtifactCreate,
+    ArtifactGet,
+    ArtifactList,
+    ArtifactLink,
+    ArtifactDelete,
     AuditList,
     KeyCreate,
     KeyList,
@@ -34,12 +39,17 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
         Self::JobCancel,
         Self::JobDelete,
+        Self::ArtifactCreate,
+        Self::ArtifactGet,
+        Self::ArtifactList,
+        Self::ArtifactLink,
+        Self::ArtifactDelete,
         Self::AuditList,
         Self::KeyCreate,
         Self::KeyList,
@@ -53,6 +63,11 @@ impl Action {
             Self::JobList => "job.list",
             Self::JobCancel => "job.cancel",
             Self::JobDelete => "job.delete",
+            Self::ArtifactCreate => "artifact.create",
+            Self::ArtifactGet => "artifact.get",
+            Self::ArtifactList => "artifact.list",
+            Self::ArtifactLink => "artifact.link",
+            Self::ArtifactDelete => "artifact.delete",
             Self::AuditList => "audit.list",
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",

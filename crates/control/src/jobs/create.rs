@@ -27,6 +27,7 @@ impl Control {
     ) -> Result<Submitted> {
         check(&request)?;
         let limits = self.parts.worker.check(&request)?;
+        self.check_inputs(permit, &request).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }

@@ -1,5 +1,6 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
+use crate::artifacts::{ArtifactDesk, Keeper};
 use crate::dispatch::Room;
 use crate::running::Handle;
 use crate::worker::{OutputSink, RunEnd, Stream};
@@ -9,6 +10,7 @@ use cofferdam_api::JobRequest;
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
 use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Output is kept when there is so much of it, or after a while, whichever comes first.
@@ -35,10 +37,13 @@ impl Control {
     ) {
         let control = self.clone();
         tokio::spawn(async move {
-            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone());
-            let end = control.run(&id, &task_id, request, &handle, &mut log).await;
+            let mut log = Log::new(control.clone(), id.clone(), tenant.clone(), fence, handle.clone());
+            let mut end = control.run(&id, &task_id, request, &handle, &mut log).await;
             // The room is free when the sandbox is gone, whatever the store says.
             drop(room);
+            if let (Some(keeper), RunEnd::Result(result)) = (&log.keeper, &mut end) {
+                keeper.settle(result).await;
+            }
             control.finish(&id, tenant, fence, end, log.into_rest()).await;
             control.parts.running.remove(&id);
         });
@@ -141,6 +146,7 @@ struct Log {
     id: String,
     fence: i64,
     handle: Handle,
+    keeper: Option<Arc<Keeper>>,
     next_seq: i64,
     waiting: Vec<OutputEvent>,
     waiting_bytes: usize,
@@ -149,8 +155,10 @@ struct Log {
 }
 
 impl Log {
-    fn new(control: Control, id: String, fence: i64, handle: Handle) -> Self {
+    fn new(control: Control, id: String, tenant: String, fence: i64, handle: Handle) -> Self {
+        let keeper = control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
         Self {
+            keeper: keeper.map(Arc::new),
             control,
             id,
             fence,
@@ -216,5 +224,9 @@ impl OutputSink for Log {
             self.handle.tell();
         }
         self.since = tokio::time::Instant::now();
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        self.keeper.clone().map(|keeper| keeper as _)
     }
 }

@@ -52,7 +52,8 @@ impl Store {
         self.writer.write(Finalize { tenant, id, sha256, expires_at_ms, event }).await
     }
 
-    /// Makes everything readable that a running job has left, at once. The fence is that of the job's claim.
+    /// Makes everything readable that a running job has left, at once. The fence is that of the job's claim; the event
+    /// is noted for each.
     pub async fn finalize_job_artifacts(
         &self,
         job: String,
@@ -292,10 +293,10 @@ impl crate::writer::Act<()> for FinalizeOfJob {
         Self: 'c,
     {
         jobs::check_fence(connection, &self.job, self.fence).await?;
-        let mut tenants = Vec::new();
         for DoneArtifact { id, size_bytes, sha256 } in self.done {
-            let before = "SELECT size_bytes, tenant_id FROM artifacts WHERE id = $1 AND job_id = $2 AND state = 'uploading'";
-            let row = sqlx::query(before).bind(id.as_str()).bind(self.job.as_str());
+            let counted = "SELECT size_bytes, tenant_id FROM artifacts \
+                           WHERE id = $1 AND job_id = $2 AND state = 'uploading'";
+            let row = sqlx::query(counted).bind(id.as_str()).bind(self.job.as_str());
             let row = row.fetch_optional(&mut *connection).await?;
             let row = row.ok_or(StoreError::NotFound { what: "artifact" })?;
             let (before, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
@@ -308,15 +309,13 @@ impl crate::writer::Act<()> for FinalizeOfJob {
             .bind(size_bytes)
             .bind(sha256)
             .bind(self.expires_at_ms)
-            .bind(id)
+            .bind(id.as_str())
             .execute(&mut *connection)
             .await?;
-            tenants.push(tenant);
+            let event = AuditEvent { resource: id, ..self.event.clone() };
+            audit::append(connection, &tenant, &[event]).await?;
         }
-        match tenants.first() {
-            Some(tenant) => audit::append(connection, tenant, &[self.event]).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

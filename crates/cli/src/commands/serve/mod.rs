@@ -1,5 +1,6 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
+mod artifacts;
 mod local_worker;
 mod request;
 
@@ -42,7 +43,8 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, &args.data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
-        let control = Control::start(store.clone(), worker, Settings::default()).await?;
+        let vault = artifacts::vault(args.artifacts.as_deref(), &args.data)?;
+        let control = Control::start_with(store.clone(), worker, Settings::default(), Some(vault)).await?;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
