@@ -10,5 +10,7 @@ mod client;
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/odd.rs"]
+mod odd;
 #[path = "serve/server.rs"]
 mod server;

@@ -1,11 +1,12 @@
 //! The result of a job: everything that is left when its sandbox is gone.
 
 use crate::output::StreamFields;
-use crate::{ArtifactId, CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
+use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ResourceUsage {
     /// Of one core, over the whole run.
     pub cpu_percent: Option<f64>,
@@ -18,20 +19,22 @@ pub struct ResourceUsage {
 }
 
 /// A file that a job left in its artifacts folder.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = JobArtifact))]
 pub struct Artifact {
     /// Below the artifacts folder.
     pub path: String,
     pub size_bytes: u64,
     /// By which it can be asked for, where it is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<ArtifactId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
 
 /// Something in the artifacts folder that is not a plain file or folder, or could not be taken.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SkippedArtifact {
     pub path: String,
     pub reason: String,

@@ -1,13 +1,17 @@
 //! The REST interface. A handler reads a request, asks for a permit, calls one verb, and writes the answer; it
-//! decides nothing. Every error goes through one mapping.
+//! decides nothing. Every error goes through one mapping, and every route is in the OpenAPI document.
 
 mod answer;
 mod auth;
 mod body;
 mod cursor;
 mod disposition;
+mod document;
+mod path;
 mod query;
 mod routes;
+
+pub use document::openapi_json;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -20,9 +24,7 @@ pub const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// All routes.
 pub fn router(control: Control) -> Router {
-    Router::new()
-        .merge(routes::health::routes())
-        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()).merge(routes::artifacts::routes()))
+    Router::from(routes::all())
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

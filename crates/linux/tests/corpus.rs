@@ -30,8 +30,8 @@ targets! {
     captured_output = "../../../fuzz/bodies/captured_output.rs",
 }
 
-/// Replayed by crates/worker/tests/corpus.rs, as this crate does not know the worker.
-const ELSEWHERE: &[&str] = &["artifact_path"];
+/// Replayed by crates/worker/tests/corpus.rs and crates/artifacts/tests/corpus.rs, as this crate knows neither.
+const ELSEWHERE: &[&str] = &["artifact_path", "artifact_chunk", "artifact_request"];
 
 #[test]
 fn every_target_has_a_corpus_and_is_replayed() {

@@ -8,7 +8,7 @@ use super::Artifacts;
 use crate::{Control, Result, ids, now_ms};
 use async_trait::async_trait;
 use cofferdam_artifacts::{ArtifactError, Name};
-use cofferdam_core::{ArtifactId, JobResult};
+use cofferdam_core::JobResult;
 use cofferdam_store::{AuditEvent, Attempt, DoneArtifact, NewArtifact, StoreError};
 use serde_json::json;
 use std::io;
@@ -68,8 +68,8 @@ impl Keeper {
                 Ok(()) => {
                     for (path, artifact) in done {
                         let shown = result.artifacts.iter_mut().find(|shown| shown.path == path);
-                        if let (Some(shown), Ok(id)) = (shown, ArtifactId::parse("id", &artifact.id)) {
-                            (shown.id, shown.sha256) = (Some(id), Some(artifact.sha256));
+                        if let Some(shown) = shown {
+                            (shown.id, shown.sha256) = (Some(artifact.id), Some(artifact.sha256));
                         }
                     }
                 }

@@ -70,6 +70,11 @@ impl Control {
         self.parts.artifacts.as_ref().ok_or_else(none)
     }
 
+    /// Whether the place of the artifacts answers.
+    pub async fn check_artifacts(&self) -> Result<()> {
+        Ok(self.artifacts()?.vault.check().await?)
+    }
+
     /// An artifact of a tenant's; another's is not found.
     async fn artifact_record(&self, tenant: &str, id: &str) -> Result<ArtifactRecord> {
         let found = self.parts.store.artifact(tenant, id).await?;

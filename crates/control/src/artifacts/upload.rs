@@ -23,7 +23,18 @@ struct Leftovers {
     name: Name,
     /// Held until they are removed: the next one to upload this must not meet them.
     turn: Option<Uploading>,
+    /// Or nothing is left of it.
     is_kept: bool,
+}
+
+impl Leftovers {
+    /// Removes them now, so that whoever is told of the refusal can try again at once.
+    async fn remove(&mut self) {
+        if self.vault.remove_attempt(&self.name).await.is_ok() {
+            self.is_kept = true;
+            self.turn = None;
+        }
+    }
 }
 
 impl Drop for Leftovers {
@@ -66,6 +77,24 @@ impl Control {
 
 impl Upload {
     pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.try_write(bytes).await;
+        if written.is_err() {
+            self.leftovers.remove().await;
+        }
+        written
+    }
+
+    /// Keeps what came, if it is what was announced. When this returns, it is on the disk.
+    pub async fn finish(mut self) -> Result<ArtifactRecord> {
+        let finished = self.try_finish().await;
+        match &finished {
+            Ok(_) => self.leftovers.is_kept = true,
+            Err(_) => self.leftovers.remove().await,
+        }
+        finished
+    }
+
+    async fn try_write(&mut self, bytes: &[u8]) -> Result<()> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         if writing.size() + bytes.len() as u64 > self.record.size_bytes as u64 {
             let text = format!("more than the {} bytes that were announced", self.record.size_bytes);
@@ -74,8 +103,7 @@ impl Upload {
         Ok(writing.write(bytes).await?)
     }
 
-    /// Keeps what came, if it is what was announced. When this returns, it is on the disk.
-    pub async fn finish(mut self) -> Result<ArtifactRecord> {
+    async fn try_finish(&mut self) -> Result<ArtifactRecord> {
         let Some(writing) = self.writing.take() else {
             return Err(ControlError::NotFound { what: "artifact" });
         };
@@ -93,7 +121,6 @@ impl Upload {
         let attempt = self.leftovers.name.attempt().to_owned();
         let store = &self.control.parts.store;
         store.end_upload(tenant.clone(), id.clone(), attempt, written.sha256).await?;
-        self.leftovers.is_kept = true;
         self.control.artifact_record(&tenant, &id).await
     }
 }

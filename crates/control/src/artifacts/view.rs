@@ -26,7 +26,7 @@ pub fn artifact_view(record: ArtifactRecord) -> Artifact {
         size_bytes: size_bytes.max(0) as u64,
         sha256,
         content_type,
-        state: state.as_str(),
+        state: state.as_str().to_owned(),
         created_at: timestamp(created_at_ms),
         expires_at: timestamp(expires_at_ms),
     }

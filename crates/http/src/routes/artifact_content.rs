@@ -6,12 +6,14 @@
 use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::disposition::attachment;
+use crate::document::refusals::{Always, OfOne, OfPart, OfState, OfUpload};
+use crate::path::Id;
 use crate::query::Query;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use cofferdam_api::ErrorCode;
+use cofferdam_api::{Artifact, ErrorCode};
 use cofferdam_artifacts::{Part, Reading, Wanted, part_of};
 use cofferdam_control::{Control, ControlError, Download, artifact_view};
 use cofferdam_policy::{Action, Permit};
@@ -28,8 +30,23 @@ const ACTIVE: [&str; 6] = ["html", "xml", "svg", "script", "pdf", "multipart"];
 
 const ANY_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// Takes the bytes of an artifact by a signed link; no key is needed, and none is looked at.
-pub(crate) async fn upload(State(control): State<Control>, Path(id): Path<String>, request: Request) -> Answer {
+/// Upload an artifact's bytes
+///
+/// To the address that announcing it answered with, as it is; no key is needed, and none is looked at.
+#[utoipa::path(
+    put, path = "/artifacts/{id}/upload", operation_id = "artifact_upload", tag = "artifacts",
+    security(()),
+    params(
+        ("id" = String, Path, description = "The artifact's id", example = "art-aaaaaaaaaaaaaaaa"),
+        ("expires" = u64, Query, description = "As signed"),
+        ("size" = u64, Query, description = "As signed"),
+        ("by" = String, Query, description = "As signed"),
+        ("signature" = String, Query, description = "Of all others, the method and the id"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "As many bytes as announced"),
+    responses((status = 200, description = "They are kept", body = Artifact), OfUpload)
+)]
+pub(crate) async fn upload(State(control): State<Control>, Id(id): Id, request: Request) -> Answer {
     let link = request.uri().query().unwrap_or_default();
     let (permit, record) = control.follow_link("PUT", &id, link).await?;
     check_length(request.headers(), &record)?;
@@ -62,8 +79,25 @@ fn check_length(headers: &HeaderMap, record: &ArtifactRecord) -> Result<(), Prob
     }
 }
 
-/// Serves an artifact to a key or to a signed link, whole or in part.
-pub(crate) async fn download(State(control): State<Control>, Path(id): Path<String>, request: Request) -> Answer {
+/// Read an artifact's bytes
+///
+/// Whole or in part, with a key or by a signed address. They come as a file to be saved, whatever they are.
+#[utoipa::path(
+    get, path = "/artifacts/{id}/content", operation_id = "artifact_content", tag = "artifacts",
+    params(
+        ("id" = String, Path, description = "The artifact's id", example = "art-aaaaaaaaaaaaaaaa"),
+        ("Range" = Option<String>, Header, description = "One range of bytes"),
+        ("If-Range" = Option<String>, Header, description = "An `ETag`: the range is served if it is still that"),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag`: nothing is served if it is still that"),
+    ),
+    responses(
+        (status = 200, description = "All bytes", content_type = "*/*", body = Vec<u8>),
+        (status = 206, description = "The part that was asked for", content_type = "*/*", body = Vec<u8>),
+        (status = 304, description = "It is still that"),
+        Always, OfOne, OfState, OfPart,
+    )
+)]
+pub(crate) async fn download(State(control): State<Control>, Id(id): Id, request: Request) -> Answer {
     let (mut parts, _) = request.into_parts();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let (permit, record): (Permit, ArtifactRecord) = if query.is_empty() {

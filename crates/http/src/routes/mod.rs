@@ -1,8 +1,23 @@
 //! A file a resource.
 
-pub(crate) mod artifact_content;
-pub(crate) mod artifacts;
-pub(crate) mod audit;
-pub(crate) mod health;
-pub(crate) mod jobs;
-pub(crate) mod keys;
+mod artifact_content;
+mod artifacts;
+mod audit;
+mod docs;
+mod health;
+mod jobs;
+mod keys;
+
+use crate::document::Root;
+use cofferdam_control::Control;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// Every route, and with it the document.
+pub(crate) fn all() -> OpenApiRouter<Control> {
+    let resources = jobs::routes().merge(keys::routes()).merge(artifacts::routes()).merge(audit::routes());
+    OpenApiRouter::with_openapi(Root::openapi())
+        .merge(health::routes())
+        .merge(docs::routes())
+        .nest("/v1", resources)
+}

@@ -34,8 +34,8 @@ async fn anothers_artifact_is_as_one_that_is_not_there() {
     }
     // As an input of a job, too.
     let foreign = stranger.post("/v1/jobs", &body).await;
-    let missing = stranger.post("/v1/jobs", &json!({"command": ["true"], "files": [{"path": "a", "artifact": none}]}));
-    let missing = missing.await;
+    let body_of_none = json!({"command": ["true"], "files": [{"path": "a", "artifact": none}]});
+    let missing = stranger.post("/v1/jobs", &body_of_none).await;
     assert_eq!((foreign.status, missing.status), (422, 422));
     assert_eq!(foreign.json()["error"]["details"]["field"], "files[0].artifact");
     assert_eq!(clean(foreign.json(), &id), clean(missing.json(), none));
