@@ -25,7 +25,7 @@ pub(crate) async fn any_part_comes_back(bed: Bed) {
     }
     // Behind the end there is nothing, and no error.
     assert_eq!(bed.read(&kept, size - 1..size + 10).await.unwrap().len(), 1);
-    assert_eq!(bed.read(&kept, size + 1..size + 10).await.unwrap(), []);
+    assert!(bed.read(&kept, size + 1..size + 10).await.unwrap().is_empty());
 }
 
 pub(crate) async fn a_reader_reads_the_same(bed: Bed) {

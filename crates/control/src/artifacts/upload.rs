@@ -87,9 +87,8 @@ impl Upload {
     /// Keeps what came, if it is what was announced. When this returns, it is on the disk.
     pub async fn finish(mut self) -> Result<ArtifactRecord> {
         let finished = self.try_finish().await;
-        match &finished {
-            Ok(_) => self.leftovers.is_kept = true,
-            Err(_) => self.leftovers.remove().await,
+        if finished.is_err() && !self.leftovers.is_kept {
+            self.leftovers.remove().await;
         }
         finished
     }
@@ -120,6 +119,9 @@ impl Upload {
         let (tenant, id) = (self.record.tenant.clone(), self.record.id.clone());
         let attempt = self.leftovers.name.attempt().to_owned();
         let store = &self.control.parts.store;
+        // From here on the record may say that they are there, even if nobody hears so: then they have to be. If it
+        // does not, they go with the next try, or with its time.
+        self.leftovers.is_kept = true;
         store.end_upload(tenant.clone(), id.clone(), attempt, written.sha256).await?;
         self.control.artifact_record(&tenant, &id).await
     }
