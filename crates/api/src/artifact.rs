@@ -8,7 +8,12 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct ArtifactRequest {
     /// Of a file; it is what a download will be called.
-    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$", example = "data.csv")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$",
+        example = "data.csv"
+    )]
     pub name: String,
     #[schema(maximum = 5368709120u64, example = 12)]
     pub size_bytes: u64,

@@ -19,11 +19,11 @@ mod write;
 pub use error::ArtifactError;
 pub use keys::{MasterKey, ObjectKey, random};
 pub use layout::{CHUNK_BYTES, SEGMENT_BYTES};
-pub use link::{Link, LinkSigner, LinkRefused};
+pub use link::{Link, LinkRefused, LinkSigner};
 pub use place::{Bucket, Found, Location, Name, Vault};
 pub use range::{Part, Wanted, part_of};
 pub use read::Reading;
 pub use seal::{SealError, open_chunk, seal_chunk};
-pub use write::{Written, Writing};
+pub use write::{Writing, Written};
 
 pub type Result<T> = std::result::Result<T, ArtifactError>;

@@ -178,7 +178,11 @@ mod tests {
             String::new(),
         ] {
             assert_ne!(changed, query);
-            assert_eq!(signer.verify("GET", &link.artifact, &changed, 1), Err(LinkRefused::Wrong), "{changed}");
+            assert_eq!(
+                signer.verify("GET", &link.artifact, &changed, 1),
+                Err(LinkRefused::Wrong),
+                "{changed}"
+            );
         }
     }
 

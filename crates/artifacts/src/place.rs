@@ -76,7 +76,9 @@ impl Name {
     pub fn new(tenant: &str, id: &str, attempt: &str) -> Result<Self> {
         match [tenant, id, attempt].into_iter().find(|word| !is_word(word)) {
             None => Ok(Self { tenant: tenant.to_owned(), id: id.to_owned(), attempt: attempt.to_owned() }),
-            Some(word) => Err(ArtifactError::Setup { what: format!("{word:?} cannot name an artifact's bytes") }),
+            Some(word) => {
+                Err(ArtifactError::Setup { what: format!("{word:?} cannot name an artifact's bytes") })
+            }
         }
     }
 
@@ -140,7 +142,8 @@ impl fmt::Debug for Vault {
 impl Vault {
     /// Opens the place; a folder is made, a bucket has to be there. Whether it answers is for [`Vault::check`].
     pub fn open(location: &Location, master: MasterKey) -> Result<Self> {
-        let setup = |error: &dyn fmt::Display| ArtifactError::Setup { what: format!("{location:?}: {error}") };
+        let setup =
+            |error: &dyn fmt::Display| ArtifactError::Setup { what: format!("{location:?}: {error}") };
         match location {
             Location::Folder(path) => {
                 let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);

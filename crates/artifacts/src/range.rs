@@ -19,7 +19,9 @@ pub enum Wanted {
 
 /// Reads a `Range` header for something of `size` bytes.
 pub fn part_of(header: Option<&str>, size: u64) -> Wanted {
-    let Some((unit, spec)) = header.and_then(|text| text.trim().split_once('=')) else { return Wanted::Whole };
+    let Some((unit, spec)) = header.and_then(|text| text.trim().split_once('=')) else {
+        return Wanted::Whole;
+    };
     if !unit.trim_end().eq_ignore_ascii_case("bytes") || spec.contains(',') {
         return Wanted::Whole;
     }

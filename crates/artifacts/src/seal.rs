@@ -28,10 +28,18 @@ fn cipher(key: &ObjectKey) -> XChaCha20Poly1305 {
 }
 
 /// Seals a chunk onto the end of `out`.
-pub fn seal_chunk(key: &ObjectKey, about: &[u8], number: u64, is_last: bool, plain: &[u8], out: &mut Vec<u8>) {
+pub fn seal_chunk(
+    key: &ObjectKey,
+    about: &[u8],
+    number: u64,
+    is_last: bool,
+    plain: &[u8],
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     out.extend_from_slice(plain);
-    let tag = cipher(key).encrypt_inout_detached(&nonce(number, is_last), about, out[start..].as_mut().into());
+    let tag =
+        cipher(key).encrypt_inout_detached(&nonce(number, is_last), about, out[start..].as_mut().into());
     // It fails for more than 256 GiB at once only.
     let tag = tag.expect("a chunk is small");
     out.extend_from_slice(&tag);

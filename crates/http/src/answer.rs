@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cofferdam_artifacts::ArtifactError;
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
+use cofferdam_artifacts::ArtifactError;
 use cofferdam_control::ControlError;
 use cofferdam_core::InvalidValue;
 use serde::Serialize;
@@ -89,7 +89,9 @@ impl From<ControlError> for Problem {
             ControlError::Conflict { .. } => {
                 Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")
             }
-            ControlError::TooLarge { .. } => Self::new(ErrorCode::TooLarge, text, "send less, or announce more"),
+            ControlError::TooLarge { .. } => {
+                Self::new(ErrorCode::TooLarge, text, "send less, or announce more")
+            }
             ControlError::Artifact(error) => artifact(&error),
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
             ControlError::Store(_) => {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 /// Characters that change how a name is shown: `evil\u{202e}txt.exe` looks like a text.
 const REORDERING: [char; 12] = [
-    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}',
-    '\u{2068}', '\u{2069}', '\u{feff}',
+    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}', '\u{feff}',
 ];
 
 /// Says that a browser should save this, under the last part of its name.

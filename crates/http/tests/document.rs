@@ -168,7 +168,8 @@ fn every_operation_is_described() {
 #[test]
 fn requests_have_no_other_fields() {
     let document = document();
-    for name in ["JobRequest", "LimitsRequest", "InlineFile", "KeyRequest", "ArtifactRequest", "LinkRequest"] {
+    for name in ["JobRequest", "LimitsRequest", "InlineFile", "KeyRequest", "ArtifactRequest", "LinkRequest"]
+    {
         let schema = &document["components"]["schemas"][name];
         assert_eq!(schema["additionalProperties"], false, "{name}: {schema}");
     }

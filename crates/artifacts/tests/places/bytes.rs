@@ -16,7 +16,17 @@ pub(crate) async fn what_is_written_comes_back(bed: Bed) {
 pub(crate) async fn any_part_comes_back(bed: Bed) {
     let size = SEGMENT_BYTES + 3 * CHUNK_BYTES + 7;
     let kept = bed.write("ten-a", "art-a", bytes(size, 1)).await;
-    let marks = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, SEGMENT_BYTES - 1, SEGMENT_BYTES, size - 1, size];
+    let marks = [
+        0,
+        1,
+        CHUNK_BYTES - 1,
+        CHUNK_BYTES,
+        CHUNK_BYTES + 1,
+        SEGMENT_BYTES - 1,
+        SEGMENT_BYTES,
+        size - 1,
+        size,
+    ];
     for start in marks {
         for end in marks.into_iter().filter(|end| *end >= start) {
             let part = bed.read(&kept, start..end).await.unwrap();

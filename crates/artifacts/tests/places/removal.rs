@@ -26,7 +26,9 @@ pub(crate) async fn removal_leaves_nothing_and_takes_nothing_else(bed: Bed) {
     // Again, and of what was never there.
     bed.vault.remove("t1", "art-a", None).await.unwrap();
     bed.vault.remove("t2", "art-a", None).await.unwrap();
-    for (tenant, id) in [("..", "art-a"), ("t1", "../t10"), ("", "art-a"), ("t1", ""), ("t1", "a/b"), ("T1", "a")] {
+    for (tenant, id) in
+        [("..", "art-a"), ("t1", "../t10"), ("", "art-a"), ("t1", ""), ("t1", "a/b"), ("T1", "a")]
+    {
         bed.vault.remove(tenant, id, None).await.unwrap_err();
         Name::new(tenant, id, "a").unwrap_err();
     }

@@ -44,14 +44,16 @@ fn upload(client: &Client, content: &str) -> String {
 fn sha256_of(content: &str) -> String {
     let mut child =
         Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sha256sum");
-    std::io::Write::write_all(&mut child.stdin.take().expect("its input"), content.as_bytes()).expect("a write");
+    std::io::Write::write_all(&mut child.stdin.take().expect("its input"), content.as_bytes())
+        .expect("a write");
     let output = child.wait_with_output().expect("its output");
     String::from_utf8_lossy(&output.stdout).split(' ').next().expect("a hash").to_owned()
 }
 
 /// Every file of an artifact in the folder.
 fn files(data: &Path) -> Vec<PathBuf> {
-    let output = Command::new("find").arg(data.join("artifacts")).args(["-mindepth", "2", "-type", "f"]).output();
+    let output =
+        Command::new("find").arg(data.join("artifacts")).args(["-mindepth", "2", "-type", "f"]).output();
     let output = output.expect("find");
     String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
 }
@@ -85,7 +87,8 @@ fn what_a_job_leaves_is_there_when_it_has_ended() {
     }
     let id = text(&job["id"]);
     let of_job = client.get(&format!("/v1/jobs/{id}/artifacts")).json();
-    let mut names: Vec<_> = of_job["artifacts"].as_array().expect("a list").iter().map(|a| text(&a["name"])).collect();
+    let mut names: Vec<_> =
+        of_job["artifacts"].as_array().expect("a list").iter().map(|a| text(&a["name"])).collect();
     names.sort();
     assert_eq!(names, ["a.txt", "deep/b.txt", "empty"]);
     assert_eq!(client.get("/v1/jobs/job-aaaaaaaaaaaaaaaa/artifacts").status, 404);
@@ -101,8 +104,11 @@ fn an_artifact_goes_into_a_job() {
     let client = Client::of(&server);
     let id = upload(&client, "from an artifact");
     let files = json!([{"path": "in/a.txt", "artifact": id}, {"path": "b.txt", "content": "inline"}]);
-    let job = run(&client, &json!({"language": "python",
-        "code": "print(open('in/a.txt').read(), open('b.txt').read())", "files": files}));
+    let job = run(
+        &client,
+        &json!({"language": "python",
+        "code": "print(open('in/a.txt').read(), open('b.txt').read())", "files": files}),
+    );
     assert_eq!(job["result"]["stdout"], "from an artifact inline\n", "{job}");
     // What one job leaves, the next one takes.
     let first = run(&client, &json!({"command": "echo passed on > .artifacts/x"}));
@@ -162,11 +168,14 @@ fn what_is_large_does_not_go_through_memory() {
     run(&client, &json!({"command": "true"}));
     let before = memory_peak(&server);
     // Nothing that compresses or repeats, so that no part could stand for another.
-    let job = run(&client, &json!({
-        "command": format!("openssl enc -aes-128-ctr -pass pass:x -nosalt -pbkdf2 -in /dev/zero 2>/dev/null \
-                            | head -c {LARGE} > .artifacts/large; sha256sum < .artifacts/large"),
-        "limits": {"disk_bytes": 1u64 << 30},
-    }));
+    let job = run(
+        &client,
+        &json!({
+            "command": format!("openssl enc -aes-128-ctr -pass pass:x -nosalt -pbkdf2 -in /dev/zero 2>/dev/null \
+                                | head -c {LARGE} > .artifacts/large; sha256sum < .artifacts/large"),
+            "limits": {"disk_bytes": 1u64 << 30},
+        }),
+    );
     let made = &job["result"]["artifacts"][0];
     assert_eq!(made["size_bytes"].as_u64(), Some(LARGE), "{job}");
     let hash = text(&made["sha256"]);
@@ -184,10 +193,13 @@ fn what_is_large_does_not_go_through_memory() {
     curl(&["-T", &file.to_string_lossy(), &format!("{base}{}", text(&announced["upload"]["url"]))]);
     let id = text(&announced["id"]);
     assert_eq!(client.post(&format!("/v1/artifacts/{id}/finalize"), "").status, 200);
-    let job = run(&client, &json!({
-        "command": "sha256sum < in", "files": [{"path": "in", "artifact": id}],
-        "limits": {"disk_bytes": 1u64 << 30},
-    }));
+    let job = run(
+        &client,
+        &json!({
+            "command": "sha256sum < in", "files": [{"path": "in", "artifact": id}],
+            "limits": {"disk_bytes": 1u64 << 30},
+        }),
+    );
     assert!(text(&job["result"]["stdout"]).starts_with(&hash), "{job}");
     let grown = memory_peak(&server).saturating_sub(before);
     println!("the peak was {} MiB and grew by {} MiB", memory_peak(&server) >> 20, grown >> 20);
@@ -198,7 +210,8 @@ fn what_is_large_does_not_go_through_memory() {
 #[test]
 fn without_its_artifact_store_a_job_still_ends() {
     let folder = Folder::new("away");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
     let endpoint = format!("http://127.0.0.1:{port}");
     let variables =
         [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_ENDPOINT_URL", endpoint.as_str())];
@@ -208,7 +221,11 @@ fn without_its_artifact_store_a_job_still_ends() {
     assert_eq!((&plain["status"]["state"], &plain["result"]["warnings"]), (&json!("succeeded"), &json!([])));
     let job = run(&client, &json!({"command": "echo done; touch .artifacts/one .artifacts/two"}));
     let result = &job["result"];
-    assert_eq!((&job["status"]["state"], &result["stdout"]), (&json!("succeeded"), &json!("done\n")), "{job}");
+    assert_eq!(
+        (&job["status"]["state"], &result["stdout"]),
+        (&json!("succeeded"), &json!("done\n")),
+        "{job}"
+    );
     assert_eq!(result["artifacts"], json!([]), "{result}");
     let warning = text(&result["warnings"][0]);
     assert!(warning.contains("one, two"), "{warning}");
@@ -267,7 +284,8 @@ fn a_kill_during_an_upload_loses_nothing_and_leaves_nothing() {
     // The time of what was never finalised is over.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let store = Store::open(&Location::Sqlite(folder.path().join("cofferdam.db"))).await.expect("the store");
+        let store =
+            Store::open(&Location::Sqlite(folder.path().join("cofferdam.db"))).await.expect("the store");
         let in_two_hours = cofferdam_control::now_ms() + 7_200_000;
         cut_off += store.expire_artifacts(in_two_hours, 1000).await.expect("expired");
         store.close().await;

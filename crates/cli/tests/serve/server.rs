@@ -44,7 +44,13 @@ impl Server {
     /// The same with some variables in its environment.
     pub(crate) fn start_in(data: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options).envs(variables.iter().copied());
+        command
+            .arg("serve")
+            .arg("--data")
+            .arg(data)
+            .args(["--listen", "127.0.0.1:0"])
+            .args(options)
+            .envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");

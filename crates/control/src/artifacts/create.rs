@@ -85,7 +85,8 @@ fn check_type(text: String) -> Result<String> {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
     };
     let (essence, parameters) = text.split_once(';').unwrap_or((&text, ""));
-    let is_type = essence.trim_end().split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub));
+    let is_type =
+        essence.trim_end().split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub));
     let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if is_type && text.len() <= MAX_TYPE_BYTES && parameters.bytes().all(plain) {
         return Ok(text);

@@ -9,7 +9,7 @@ use crate::{Control, Result, ids, now_ms};
 use async_trait::async_trait;
 use cofferdam_artifacts::{ArtifactError, Name};
 use cofferdam_core::JobResult;
-use cofferdam_store::{AuditEvent, Attempt, DoneArtifact, NewArtifact, StoreError};
+use cofferdam_store::{Attempt, AuditEvent, DoneArtifact, NewArtifact, StoreError};
 use serde_json::json;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,9 @@ impl Keeper {
         if !lost.is_empty() {
             lost.sort();
             let names = lost.join(", ");
-            result.warnings.push(format!("the artifact store does not answer, so these were not kept: {names}"));
+            result
+                .warnings
+                .push(format!("the artifact store does not answer, so these were not kept: {names}"));
         }
     }
 

@@ -32,7 +32,9 @@ impl Control {
     pub(super) fn open_artifact(&self, record: &ArtifactRecord, part: Range<u64>) -> Result<Reading> {
         let vault = &self.artifacts()?.vault;
         let (ArtifactState::Ready, Some(attempt)) = (record.state, &record.attempt) else {
-            return Err(ControlError::Conflict { text: format!("the artifact is {}", record.state.as_str()) });
+            return Err(ControlError::Conflict {
+                text: format!("the artifact is {}", record.state.as_str()),
+            });
         };
         let name = Name::new(&record.tenant, &record.id, &attempt.name)?;
         let key = vault.open_key(&name, &attempt.wrapped_key)?;

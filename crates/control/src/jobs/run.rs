@@ -156,7 +156,8 @@ struct Log {
 
 impl Log {
     fn new(control: Control, id: String, tenant: String, fence: i64, handle: Handle) -> Self {
-        let keeper = control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
+        let keeper =
+            control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
         Self {
             keeper: keeper.map(Arc::new),
             control,

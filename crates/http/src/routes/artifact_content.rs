@@ -69,7 +69,8 @@ fn cut(why: &str) -> Problem {
 
 /// Said at once where the client says how much it is about to send.
 fn check_length(headers: &HeaderMap, record: &ArtifactRecord) -> Result<(), Problem> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let length =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     match length {
         Some(length) if length > record.size_bytes as u64 => {
             let text = format!("{length} bytes are more than the {} that were announced", record.size_bytes);
@@ -156,7 +157,8 @@ fn etag(record: &ArtifactRecord) -> HeaderValue {
 
 /// Whether a list of tags has this one. A weak tag is as good here: the same bytes are meant.
 fn has_tag(headers: &HeaderMap, name: &HeaderName, etag: &HeaderValue) -> bool {
-    let (Some(list), Ok(etag)) = (headers.get(name).and_then(|value| value.to_str().ok()), etag.to_str()) else {
+    let (Some(list), Ok(etag)) = (headers.get(name).and_then(|value| value.to_str().ok()), etag.to_str())
+    else {
         return false;
     };
     list.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == "*" || tag == etag)

@@ -82,7 +82,8 @@ async fn server_at(folder: PathBuf, place: &Place, artifacts: ArtifactSettings) 
     let store = Store::open(&Location::Sqlite(folder.join("store.db"))).await.unwrap();
     let vault = Vault::open(place, MasterKey::open_or_make(&folder.join("master.key")).unwrap()).unwrap();
     let settings = Settings { artifacts, ..Settings::default() };
-    let control = Control::start_with(store.clone(), Arc::new(NoWorker), settings, Some(vault)).await.unwrap();
+    let control =
+        Control::start_with(store.clone(), Arc::new(NoWorker), settings, Some(vault)).await.unwrap();
     let key = Control::first_key(&store, "t1").await.unwrap().secret;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client { address: listener.local_addr().unwrap(), key };

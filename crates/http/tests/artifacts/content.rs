@@ -124,6 +124,7 @@ async fn an_empty_artifact_is_one() {
     let id = bed.client.upload("empty", "text/plain", b"").await;
     let reply = bed.client.get(&format!("/v1/artifacts/{id}/content")).await;
     assert_eq!((reply.status, reply.header("content-length"), reply.body.len()), (200, Some("0"), 0));
-    let reply = bed.client.keyed("GET", &format!("/v1/artifacts/{id}/content"), "Range: bytes=0-0\r\n", b"").await;
+    let reply =
+        bed.client.keyed("GET", &format!("/v1/artifacts/{id}/content"), "Range: bytes=0-0\r\n", b"").await;
     assert_eq!(reply.status, 416);
 }

@@ -32,7 +32,8 @@ async fn the_whole_life(bed: Bed) {
     let entries = audit["entries"].as_array().cloned().unwrap_or_default();
     let about = entries.iter().filter(|entry| entry["resource"].as_str() == Some(&id));
     let kinds: Vec<_> = about.map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect();
-    let expected = ["artifact.created", "artifact.ready", "artifact.read", "artifact.read", "artifact.deleted"];
+    let expected =
+        ["artifact.created", "artifact.ready", "artifact.read", "artifact.read", "artifact.deleted"];
     assert_eq!(kinds, expected, "{audit}");
     assert!(!audit.to_string().contains("signature"), "no signed address is noted");
 }
@@ -60,7 +61,11 @@ async fn what_is_wrong_with_an_announcement_is_named() {
         (json!({"name": "a", "size_bytes": 1, "tenant": "t2"}), "tenant"),
     ] {
         let reply = bed.client.post("/v1/artifacts", &body).await;
-        assert_eq!((reply.status, reply.json()["error"]["details"]["field"].as_str()), (422, Some(field)), "{body}");
+        assert_eq!(
+            (reply.status, reply.json()["error"]["details"]["field"].as_str()),
+            (422, Some(field)),
+            "{body}"
+        );
     }
     let id = bed.client.upload("a", "text/plain", b"a").await;
     for (body, field) in [
@@ -70,7 +75,11 @@ async fn what_is_wrong_with_an_announcement_is_named() {
         (json!({"size": 3}), "size"),
     ] {
         let reply = bed.client.post(&format!("/v1/artifacts/{id}/url"), &body).await;
-        assert_eq!((reply.status, reply.json()["error"]["details"]["field"].as_str()), (422, Some(field)), "{body}");
+        assert_eq!(
+            (reply.status, reply.json()["error"]["details"]["field"].as_str()),
+            (422, Some(field)),
+            "{body}"
+        );
     }
     assert_eq!(bed.client.get("/v1/artifacts?x=1").await.status, 422);
 }

@@ -7,8 +7,10 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_was_changed_is_refused() {
     let bed = server().await;
-    let (id, other) =
-        (bed.client.upload("a", "text/plain", b"one").await, bed.client.upload("b", "text/plain", b"two").await);
+    let (id, other) = (
+        bed.client.upload("a", "text/plain", b"one").await,
+        bed.client.upload("b", "text/plain", b"two").await,
+    );
     let link = bed.client.link(&id, &json!({})).await;
     let (path, query) = link.split_once('?').unwrap();
     let fields: Vec<&str> = query.split('&').collect();
@@ -36,7 +38,8 @@ async fn a_link_that_was_changed_is_refused() {
         assert!(!String::from_utf8_lossy(&reply.body).contains("two"), "{changed}");
     }
     // Whether there is such an artifact is not said to whoever has no good link.
-    let (known, unknown) = (link.replace(by, "by=x"), link.replace(by, "by=x").replace(&id, "art-aaaaaaaaaaaaaaaa"));
+    let (known, unknown) =
+        (link.replace(by, "by=x"), link.replace(by, "by=x").replace(&id, "art-aaaaaaaaaaaaaaaa"));
     let (known, unknown) =
         (bed.client.send("GET", &known, "", b"").await, bed.client.send("GET", &unknown, "", b"").await);
     let without_id = |mut value: serde_json::Value| {

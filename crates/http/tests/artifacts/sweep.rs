@@ -7,7 +7,8 @@ use std::time::Duration;
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_go_when_their_time_is_over() {
     let retention = Duration::from_millis(1500);
-    let settings = ArtifactSettings { retention, sweep: Duration::from_millis(50), ..ArtifactSettings::default() };
+    let settings =
+        ArtifactSettings { retention, sweep: Duration::from_millis(50), ..ArtifactSettings::default() };
     let bed = server_with(settings).await;
     let id = bed.client.upload("a", "text/plain", b"one").await;
     assert_eq!(bed.client.get(&format!("/v1/artifacts/{id}/content")).await.status, 200);
@@ -60,7 +61,9 @@ async fn bytes_without_a_record_go_when_they_are_old() {
     }
     bed.control.sweep_all().await.unwrap();
     assert!(orphans.iter().all(|orphan| orphan.exists()), "they are young");
-    for path in orphans.iter().flat_map(|orphan| [orphan.join("00000000"), orphan.join("00000001#1"), orphan.clone()]) {
+    for path in
+        orphans.iter().flat_map(|orphan| [orphan.join("00000000"), orphan.join("00000001#1"), orphan.clone()])
+    {
         std::fs::File::open(path).unwrap().set_modified(old).unwrap();
     }
     // As old as they are, and named by a record.

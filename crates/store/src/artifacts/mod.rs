@@ -129,7 +129,9 @@ async fn count(
     .await?;
     let after: i64 = row.try_get(0)?;
     match quota_bytes {
-        Some(limit) if after > limit => Err(StoreError::OverQuota { used: after - bytes, asked: bytes, limit }),
+        Some(limit) if after > limit => {
+            Err(StoreError::OverQuota { used: after - bytes, asked: bytes, limit })
+        }
         _ => Ok(()),
     }
 }

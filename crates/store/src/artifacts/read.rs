@@ -23,7 +23,8 @@ impl Store {
     /// The same, for whoever has proven otherwise that they may know of it.
     pub async fn artifact_of_anyone(&self, id: &str) -> Result<Option<ArtifactRecord>> {
         let text = format!("SELECT {COLUMNS} FROM artifacts WHERE id = $1 AND state <> 'deleting'");
-        let row = sqlx::query(sqlx::AssertSqlSafe(text)).bind(id).fetch_optional(self.engine.readers()).await?;
+        let row =
+            sqlx::query(sqlx::AssertSqlSafe(text)).bind(id).fetch_optional(self.engine.readers()).await?;
         row.as_ref().map(record).transpose()
     }
 

@@ -8,7 +8,8 @@ impl Store {
     /// Takes away artifacts whose time is over: unfinished uploads and old ones. Returns how many there were, at most
     /// `limit` at a time.
     pub async fn expire_artifacts(&self, now: Millis, limit: i64) -> Result<usize> {
-        let text = "SELECT id, tenant_id FROM artifacts WHERE expires_at_ms <= $1 AND state <> 'deleting' LIMIT $2";
+        let text =
+            "SELECT id, tenant_id FROM artifacts WHERE expires_at_ms <= $1 AND state <> 'deleting' LIMIT $2";
         self.writer.write(Expire { text, kind: "artifact.expired", now, limit }).await
     }
 

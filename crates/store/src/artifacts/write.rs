@@ -27,13 +27,25 @@ impl Store {
     }
 
     /// Begins a writing of the bytes. An earlier one that has not ended is over by that.
-    pub async fn begin_upload(&self, tenant: String, id: String, attempt: Attempt, now: Millis) -> Result<()> {
+    pub async fn begin_upload(
+        &self,
+        tenant: String,
+        id: String,
+        attempt: Attempt,
+        now: Millis,
+    ) -> Result<()> {
         texts::check([("the tenant", tenant.as_str()), ("the artifact's id", &id)])?;
         self.writer.write(Begin { tenant, id, attempt, now }).await
     }
 
     /// Notes that all bytes of a writing are kept.
-    pub async fn end_upload(&self, tenant: String, id: String, attempt: String, sha256: String) -> Result<()> {
+    pub async fn end_upload(
+        &self,
+        tenant: String,
+        id: String,
+        attempt: String,
+        sha256: String,
+    ) -> Result<()> {
         texts::check([("the tenant", tenant.as_str()), ("the artifact's id", &id), ("the hash", &sha256)])?;
         self.writer.write(End { tenant, id, attempt, sha256 }).await
     }
@@ -174,7 +186,8 @@ impl crate::writer::Act<()> for Grow {
     where
         Self: 'c,
     {
-        let size = "SELECT size_bytes FROM artifacts WHERE id = $1 AND tenant_id = $2 AND state = 'uploading'";
+        let size =
+            "SELECT size_bytes FROM artifacts WHERE id = $1 AND tenant_id = $2 AND state = 'uploading'";
         let row = sqlx::query(size).bind(self.id.as_str()).bind(self.tenant.as_str());
         let Some(row) = row.fetch_optional(&mut *connection).await? else {
             return Err(why(connection, &self.tenant, &self.id).await);
@@ -270,7 +283,8 @@ impl crate::writer::Act<()> for Finalize {
         if done.rows_affected() == 1 {
             return audit::append(connection, &self.tenant, &[self.event]).await;
         }
-        let same = "SELECT 1 FROM artifacts WHERE id = $1 AND tenant_id = $2 AND state = 'ready' AND sha256 = $3";
+        let same =
+            "SELECT 1 FROM artifacts WHERE id = $1 AND tenant_id = $2 AND state = 'ready' AND sha256 = $3";
         let query = sqlx::query(same).bind(self.id.as_str()).bind(self.tenant.as_str()).bind(self.sha256);
         match query.fetch_optional(&mut *connection).await? {
             Some(_) => Ok(()),

@@ -94,7 +94,8 @@ pub(crate) async fn an_artifact_goes_through_its_states(bed: Bed) {
     assert_eq!(store.artifact(TENANT, "art_a").await.unwrap(), None);
     assert_refused!(begin(&store, "art_a", "two").await, StoreError::NotFound { .. });
     assert_refused!(delete(&store, TENANT, "art_a").await, StoreError::NotFound { .. });
-    let kinds: Vec<_> = store.audit(TENANT, 0, 10).await.unwrap().into_iter().map(|entry| entry.kind).collect();
+    let kinds: Vec<_> =
+        store.audit(TENANT, 0, 10).await.unwrap().into_iter().map(|entry| entry.kind).collect();
     assert_eq!(kinds, ["artifact.created", "artifact.ready", "artifact.deleted"]);
 }
 
@@ -180,7 +181,8 @@ pub(crate) async fn deleting_takes_the_key_at_once(bed: Bed) {
     let store = bed.open().await;
     ready(&store, "art_a", 10).await;
     delete(&store, TENANT, "art_a").await.unwrap();
-    let row = bed.raw().await.fetch_one("SELECT wrapped_key FROM artifacts WHERE id = 'art_a'").await.unwrap();
+    let row =
+        bed.raw().await.fetch_one("SELECT wrapped_key FROM artifacts WHERE id = 'art_a'").await.unwrap();
     assert_eq!(row.try_get::<Option<String>, _>(0).unwrap(), None);
     assert_eq!(store.deleting_artifacts(10).await.unwrap(), [(TENANT.to_owned(), "art_a".to_owned())]);
     assert!(!store.has_attempt(TENANT, "art_a", "one").await.unwrap());
@@ -279,7 +281,9 @@ pub(crate) async fn the_same_request_makes_one_artifact(bed: Bed) {
 pub(crate) async fn pages_of_artifacts_have_no_gap(bed: Bed) {
     let store = bed.open().await;
     for i in 0..7 {
-        create(&store, NewArtifact { created_at_ms: 100 + i / 3, ..new(&format!("art_{i}"), 1) }).await.unwrap();
+        create(&store, NewArtifact { created_at_ms: 100 + i / 3, ..new(&format!("art_{i}"), 1) })
+            .await
+            .unwrap();
     }
     let (mut seen, mut filter) = (Vec::new(), ArtifactFilter { limit: 2, ..ArtifactFilter::default() });
     loop {

@@ -9,8 +9,8 @@ use cofferdam_control::{ArtifactDesk, Capacity, OutputSink, RunEnd, Stream, Work
 use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, check, draw_job_id,
-    draw_sandbox_id, sandbox_spec,
+    ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation,
+    check, draw_job_id, draw_sandbox_id, sandbox_spec,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
