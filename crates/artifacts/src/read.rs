@@ -75,7 +75,7 @@ impl Reading {
     /// The same as a stream of bytes. Nothing is fetched before it is read from: many may be open at once.
     pub fn into_reader(self) -> impl AsyncRead + Send + Sync + Unpin + 'static {
         let left = self.part.end.saturating_sub(self.part.start);
-        Pieces { source: Source::Closed(Some(self)), rest: Bytes::new(), left }
+        Pieces { source: Source::Closed(Some(Box::new(self))), rest: Bytes::new(), left }
     }
 
     /// Fetches in a task of its own, which ends when nobody reads.
@@ -99,7 +99,7 @@ impl Reading {
 }
 
 enum Source {
-    Closed(Option<Reading>),
+    Closed(Option<Box<Reading>>),
     Open(mpsc::Receiver<io::Result<Bytes>>),
 }
 

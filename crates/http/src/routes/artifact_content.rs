@@ -123,7 +123,7 @@ pub(crate) async fn download(State(control): State<Control>, Id(id): Id, request
     }
     let range = parts.headers.get(header::RANGE).and_then(|value| value.to_str().ok());
     // A part of what it was then: if it is something else now, all of that.
-    let is_same = parts.headers.get(header::IF_RANGE).is_none_or(|value| value == &etag);
+    let is_same = parts.headers.get(header::IF_RANGE).is_none_or(|value| value == etag);
     let wanted = part_of(range.filter(|_| is_same && parts.method == Method::GET), size);
     let (status, part) = match wanted {
         Wanted::Whole => (StatusCode::OK, 0..size),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 async fn the_whole_life(bed: Bed) {
     let client = &bed.client;
-    let bytes: Vec<u8> = (0..10_000_000u32).map(|i| (i * 31 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..10_000_000u32).map(|i| ((i * 31) >> 3) as u8).collect();
     let id = client.upload("numbers.bin", "application/x-numbers", &bytes).await;
     let record = client.get(&format!("/v1/artifacts/{id}")).await.json();
     assert_eq!(
