@@ -186,7 +186,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
-    /// Where artifacts are kept: a folder, or s3://BUCKET [default: a folder below --data]
+    /// A folder or s3://BUCKET for artifacts [default: DIR/artifacts]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
 
