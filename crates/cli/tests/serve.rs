@@ -12,5 +12,7 @@ mod faults;
 mod invariants;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/server.rs"]
 mod server;

@@ -7,6 +7,7 @@
 //! [`Permit`]: cofferdam_policy::Permit
 
 mod artifacts;
+mod audit;
 mod clock;
 mod dispatch;
 mod error;
@@ -14,25 +15,34 @@ mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod noted;
+mod receipts;
 mod running;
 mod settings;
+mod signing;
+mod terms;
 mod worker;
 
 pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
-pub use clock::{now_ms, timestamp};
+pub use audit::AuditExport;
+pub use clock::now_ms;
+pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
 pub use settings::Settings;
+pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
 use artifacts::Artifacts;
 use cofferdam_artifacts::Vault;
 use cofferdam_policy::{Action, Permit, Policy, Principal};
-use cofferdam_store::{AuditEntry, AuditEvent, Store};
+use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use noted::Noted;
 use running::Running;
+use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -55,6 +65,8 @@ struct Parts {
     running: Running,
     settings: Settings,
     artifacts: Option<Artifacts>,
+    signing: Signing,
+    noted: Noted,
     is_draining: AtomicBool,
 }
 
@@ -77,6 +89,7 @@ impl Control {
         settings: Settings,
         vault: Option<Vault>,
     ) -> Result<Self> {
+        let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let parts = Parts {
@@ -88,6 +101,8 @@ impl Control {
             running: Running::default(),
             settings,
             artifacts: vault.map(Artifacts::new),
+            signing,
+            noted: Noted::default(),
             is_draining: AtomicBool::new(false),
         };
         let control = Self { parts: Arc::new(parts) };
@@ -133,10 +148,6 @@ impl Control {
 
     pub fn is_draining(&self) -> bool {
         self.parts.is_draining.load(Ordering::Relaxed)
-    }
-
-    pub async fn list_audit(&self, permit: &Permit, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        Ok(self.parts.store.audit(permit.tenant(), after_seq, limit).await?)
     }
 
     pub fn store(&self) -> &Store {

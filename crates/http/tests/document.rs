@@ -139,6 +139,7 @@ async fn only_what_the_document_opens_is_open() {
         "/readyz",
         // By a signed address only.
         "/v1/artifacts/{id}/upload",
+        "/v1/signing-keys",
     ];
     assert_eq!(open, expected);
 }

@@ -15,6 +15,8 @@ pub struct NewJob {
     pub task_id: String,
     /// The request, as it will be run.
     pub spec: String,
+    /// Under which it was let in: what its receipt says and the request does not.
+    pub terms: Option<String>,
     pub created_at_ms: Millis,
 }
 
@@ -66,10 +68,13 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    /// Of the last start; none if it never ran.
+    pub started_at_ms: Option<Millis>,
+    pub terms: Option<String>,
 }
 
 const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by";
+                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms";
 
 fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -88,6 +93,8 @@ fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
+        started_at_ms: row.try_get(15)?,
+        terms: row.try_get(16)?,
     })
 }
 
@@ -207,8 +214,8 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _ } = job;
-    texts::check([("the agent", agent.as_deref())])?;
+    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _ } = job;
+    texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
     texts::check([
         ("the job's id", id.as_str()),
         ("the tenant", tenant),
@@ -251,10 +258,12 @@ impl crate::writer::Act<Accepted> for Accept {
             Some(_) => (JobState::Running, 1),
             None => (JobState::Queued, 0),
         };
+        let started_at = claim.as_ref().map(|_| job.created_at_ms);
         let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
         sqlx::query(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms) VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10)",
+             starts, worker, lease_until_ms, started_at_ms, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12)",
         )
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -266,6 +275,8 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(fence)
         .bind(worker)
         .bind(lease)
+        .bind(started_at)
+        .bind(job.terms)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &job.tenant, &events).await?;
@@ -314,7 +325,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
     {
         let row = sqlx::query(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
-             lease_until_ms = $2, transition_at_ms = $3 WHERE id = $4 AND state = 'queued' \
+             lease_until_ms = $2, transition_at_ms = $3, started_at_ms = $3 WHERE id = $4 AND state = 'queued' \
              RETURNING fence, tenant_id",
         )
         .bind(self.claim.worker)

@@ -7,10 +7,12 @@
 
 mod artifacts;
 mod audit;
+mod audit_list;
 mod engine;
 mod error;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod migrate;
 mod output;
@@ -18,7 +20,9 @@ mod texts;
 mod writer;
 
 pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
-pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use audit::{AuditEvent, AuditHead};
+pub use audit_list::AuditFilter;
+pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};

@@ -8,6 +8,7 @@ use crate::{Control, now_ms};
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
+use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
 use serde_json::json;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ impl Control {
             if let (Some(keeper), RunEnd::Result(result)) = (&log.keeper, &mut end) {
                 keeper.settle(result).await;
             }
-            control.finish(&id, tenant, fence, end, log.into_rest()).await;
+            let (kept, rest) = log.into_kept();
+            control.finish(&id, tenant, fence, end, kept, rest).await;
             control.parts.running.remove(&id);
         });
     }
@@ -69,8 +71,16 @@ impl Control {
     }
 
     /// Writes how a job ended. A store that fails is tried again for a while: the run itself cannot be repeated.
-    async fn finish(&self, id: &str, tenant: String, fence: i64, end: RunEnd, rest: Vec<OutputEvent>) {
-        let (state, reason, message, result) = describe(end);
+    async fn finish(
+        &self,
+        id: &str,
+        tenant: String,
+        fence: i64,
+        end: RunEnd,
+        kept: [KeptStream; 2],
+        rest: Vec<OutputEvent>,
+    ) {
+        let (state, reason, message, result) = describe(end, &kept);
         // A message may quote what the guest said, and no database keeps a NUL in a text.
         let message = message.map(|text| text.replace('\0', "\u{fffd}"));
         let event = AuditEvent {
@@ -78,7 +88,7 @@ impl Control {
             kind: "job.finished",
             actor: "system".to_owned(),
             resource: id.to_owned(),
-            details: json!({"state": state, "reason": reason}),
+            details: details(state, reason.as_deref(), &self.parts.instance, result.as_ref()),
         };
         let finish = Finish {
             id: id.to_owned(),
@@ -100,15 +110,34 @@ impl Control {
     }
 }
 
+/// What the audit says of an end: how and where, and what was kept of the output, but nothing that was written in it.
+fn details(
+    state: JobState,
+    reason: Option<&str>,
+    worker: &str,
+    result: Option<&serde_json::Value>,
+) -> serde_json::Value {
+    let field = |name: &str| result.and_then(|result| result.get(name)).cloned().unwrap_or_default();
+    let mut outcome = field("outcome");
+    if let Some(object) = outcome.as_object_mut() {
+        object.remove("message");
+    }
+    json!({
+        "state": state, "reason": reason, "outcome": outcome, "exit_code": field("exit_code"),
+        "worker": worker, "sandbox_id": field("sandbox_id"),
+        "stdout_sha256": field("stdout_sha256"), "stderr_sha256": field("stderr_sha256"),
+    })
+}
+
 type Described = (JobState, Option<String>, Option<String>, Option<serde_json::Value>);
 
 /// The state, its reason, a message, and the result without the output, which is kept apart.
-fn describe(end: RunEnd) -> Described {
-    match end {
+fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
+    let (state, reason, message, mut result) = match end {
         RunEnd::Errored { code, message } => {
             let outcome = Outcome::Failed { code: code.to_owned(), message: message.clone() };
             let result = json!({"exit_code": null, "outcome": outcome, "stdout": "", "stderr": ""});
-            (JobState::Errored, Some(code.to_owned()), Some(message), Some(result))
+            (JobState::Errored, Some(code.to_owned()), Some(message), result)
         }
         RunEnd::Result(result) => {
             let state = JobState::of(&result.outcome);
@@ -119,9 +148,20 @@ fn describe(end: RunEnd) -> Described {
                 object.remove("stdout");
                 object.remove("stderr");
             }
-            (state, reason, message(&result.outcome), Some(value))
+            (state, reason, message(&result.outcome), value)
         }
+    };
+    for (name, kept) in ["stdout", "stderr"].into_iter().zip(kept) {
+        result[format!("{name}_sha256")] = json!(kept.sha256);
+        result[format!("{name}_size_bytes")] = json!(kept.size_bytes);
     }
+    (state, reason, message, Some(result))
+}
+
+/// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
+struct KeptStream {
+    sha256: Digest,
+    size_bytes: usize,
 }
 
 /// What happened, for people.
@@ -151,6 +191,7 @@ struct Log {
     waiting: Vec<OutputEvent>,
     waiting_bytes: usize,
     kept: [usize; 2],
+    hashers: [Hasher; 2],
     since: tokio::time::Instant,
 }
 
@@ -168,6 +209,7 @@ impl Log {
             waiting: Vec::new(),
             waiting_bytes: 0,
             kept: [0; 2],
+            hashers: Default::default(),
             since: tokio::time::Instant::now(),
         }
     }
@@ -187,8 +229,12 @@ impl Log {
         self.next_seq += 1;
     }
 
-    fn into_rest(self) -> Vec<OutputEvent> {
-        self.waiting
+    /// What the streams were, and what of them is not in the store yet.
+    fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+        let [out, err] = self.hashers;
+        let [out_bytes, err_bytes] = self.kept;
+        let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
+        ([kept(out, out_bytes), kept(err, err_bytes)], self.waiting)
     }
 }
 
@@ -203,6 +249,7 @@ impl OutputSink for Log {
         let taken = room.min(bytes.len());
         if taken > 0 {
             self.add(kind, &bytes[..taken]);
+            self.hashers[at].update(&bytes[..taken]);
             self.kept[at] += taken;
         }
         if taken < bytes.len() && room > 0 {

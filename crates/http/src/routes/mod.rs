@@ -7,6 +7,8 @@ mod docs;
 mod health;
 mod jobs;
 mod keys;
+mod receipts;
+mod signing_keys;
 
 use crate::document::Root;
 use cofferdam_control::Control;
@@ -15,7 +17,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// Every route, and with it the document.
 pub(crate) fn all() -> OpenApiRouter<Control> {
-    let resources = jobs::routes().merge(keys::routes()).merge(artifacts::routes()).merge(audit::routes());
+    let resources = jobs::routes()
+        .merge(keys::routes())
+        .merge(artifacts::routes())
+        .merge(audit::routes())
+        .merge(receipts::routes())
+        .merge(signing_keys::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(docs::routes())

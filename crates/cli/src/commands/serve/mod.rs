@@ -7,7 +7,7 @@ mod request;
 use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
 use crate::exit::Failure;
-use cofferdam_control::{Capacity, Control, Settings};
+use cofferdam_control::{Capacity, Control, Settings, SigningSettings};
 use cofferdam_core::ByteSize;
 use cofferdam_store::{Location, Store};
 use local_worker::LocalWorker;
@@ -43,8 +43,10 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, &args.data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
+        let signing = SigningSettings { folder: Some(args.data.join("signing")) };
+        let settings = Settings { signing, ..Settings::default() };
         let vault = artifacts::vault(args.artifacts.as_deref(), &args.data)?;
-        let control = Control::start_with(store.clone(), worker, Settings::default(), Some(vault)).await?;
+        let control = Control::start_with(store.clone(), worker, settings, Some(vault)).await?;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
