@@ -110,6 +110,9 @@ pub struct InlineFile {
     /// Instead of `content`, for bytes that are not text.
     #[serde(default)]
     pub content_base64: Option<String>,
+    /// Instead of either: the id of an artifact whose bytes it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
 }
 
 /// Each has a default, which is that of `cofferdam run`.

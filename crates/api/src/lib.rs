@@ -3,6 +3,7 @@
 //!
 //! Units are in names, unknown fields are refused, and an error says what to do about it.
 
+mod artifact;
 mod audit;
 mod error;
 mod health;
@@ -13,6 +14,9 @@ mod proof;
 mod result;
 mod tenant;
 
+pub use artifact::{
+    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
+};
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use health::Health;

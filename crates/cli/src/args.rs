@@ -261,6 +261,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
+    /// A folder or s3://BUCKET for artifacts [default: DIR/artifacts]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) artifacts: Option<String>,
+
     /// Jobs that may run at once [default: four for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,

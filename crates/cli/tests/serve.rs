@@ -2,6 +2,8 @@
 
 #[path = "serve/api.rs"]
 mod api;
+#[path = "serve/artifacts.rs"]
+mod artifacts;
 #[path = "serve/client.rs"]
 mod client;
 #[path = "serve/faults.rs"]

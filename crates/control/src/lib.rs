@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod artifacts;
 mod audit;
 mod bypass;
 mod clock;
@@ -29,6 +30,7 @@ mod terms;
 mod tokens;
 mod worker;
 
+pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
 pub use audit::{AuditExport, chain_start};
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
@@ -45,7 +47,9 @@ pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
 pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
 
+use artifacts::Artifacts;
 use bypass::Bypass;
+use cofferdam_artifacts::Vault;
 use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
@@ -80,6 +84,7 @@ struct Parts {
     bypass: Option<Bypass>,
     running: Running,
     settings: Settings,
+    artifacts: Option<Artifacts>,
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
@@ -94,6 +99,16 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+        Self::start_with(store, worker, settings, None).await
+    }
+
+    /// The same with a place for artifacts. Without one, jobs leave none and verbs on them are not served.
+    pub async fn start_with(
+        store: Store,
+        worker: Arc<dyn Worker>,
+        settings: Settings,
+        vault: Option<Vault>,
+    ) -> Result<Self> {
         let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
@@ -122,6 +137,7 @@ impl Control {
             instance,
             running: Running::default(),
             settings,
+            artifacts: vault.map(Artifacts::new),
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),
@@ -130,6 +146,7 @@ impl Control {
         control.spawn_dispatch();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
+        control.spawn_sweep();
         Ok(control)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::Retention;
 use crate::SigningSettings;
+use crate::artifacts::ArtifactSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
 use cofferdam_identity::JwtSettings;
@@ -19,6 +20,7 @@ pub struct Settings {
     pub jwt: Option<JwtSettings>,
     /// Whether requests without a key may do everything in the first tenant. For development, on loopback.
     pub dev_no_auth: bool,
+    pub artifacts: ArtifactSettings,
     pub signing: SigningSettings,
 }
 
@@ -27,6 +29,7 @@ impl Default for Settings {
         Self {
             lease: Duration::from_secs(30),
             retention: Retention::default(),
+            artifacts: ArtifactSettings::default(),
             limits: LimitSettings::default(),
             quotas: Quotas::default(),
             jwt: None,

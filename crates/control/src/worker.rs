@@ -1,8 +1,10 @@
 //! The way to what runs jobs: in this process, or elsewhere.
 
+use crate::artifacts::ArtifactDesk;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// How much a worker takes on at once.
@@ -23,6 +25,11 @@ pub enum Stream {
 pub trait OutputSink: Send {
     fn push(&mut self, stream: Stream, bytes: &[u8]);
     async fn ready(&mut self);
+
+    /// Where the run gets artifacts and leaves them; none where they are not kept.
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        None
+    }
 }
 
 /// How a run ended: with a result, or without having begun.

@@ -4,6 +4,7 @@ use crate::routes::error_page;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
+use cofferdam_artifacts::ArtifactError;
 use cofferdam_control::ControlError;
 use cofferdam_core::InvalidValue;
 use serde::Serialize;
@@ -116,6 +117,13 @@ impl From<ControlError> for Problem {
             ControlError::WrongState { .. } => {
                 Self::new(ErrorCode::WrongState, text, "wait until it has ended")
             }
+            ControlError::Conflict { .. } => {
+                Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")
+            }
+            ControlError::TooLarge { .. } => {
+                Self::new(ErrorCode::TooLarge, text, "send less, or announce more")
+            }
+            ControlError::Artifact(error) => artifact(&error),
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
             ControlError::Store(_) | ControlError::Signing(_) => {
                 // What the database said is for the operator, not for a caller.
@@ -123,6 +131,18 @@ impl From<ControlError> for Problem {
                 Self::new(ErrorCode::Unavailable, "the store does not answer", "try again in a moment")
             }
         }
+    }
+}
+
+/// What the place of artifacts said is for the operator, not for a caller.
+fn artifact(error: &ArtifactError) -> Problem {
+    eprintln!("cofferdam: {error}");
+    match error {
+        ArtifactError::Away(_) | ArtifactError::NoRandomness => {
+            let fix = "try again in a moment";
+            Problem::new(ErrorCode::Unavailable, "the artifact store does not answer", fix)
+        }
+        _ => Problem::new(ErrorCode::Internal, "the artifact's bytes cannot be read", "tell the operator"),
     }
 }
 

@@ -4,6 +4,8 @@
 mod answer;
 mod auth;
 mod body;
+mod cursor;
+mod disposition;
 mod document;
 mod listen;
 mod path;

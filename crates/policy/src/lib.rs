@@ -28,6 +28,11 @@ pub enum Action {
     JobList,
     JobCancel,
     JobDelete,
+    ArtifactCreate,
+    ArtifactGet,
+    ArtifactList,
+    ArtifactLink,
+    ArtifactDelete,
     ReceiptGet,
     AuditList,
     AuditHead,
@@ -43,12 +48,17 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
         Self::JobCancel,
         Self::JobDelete,
+        Self::ArtifactCreate,
+        Self::ArtifactGet,
+        Self::ArtifactList,
+        Self::ArtifactLink,
+        Self::ArtifactDelete,
         Self::ReceiptGet,
         Self::AuditList,
         Self::AuditHead,
@@ -70,6 +80,11 @@ impl Action {
             Self::JobList => "job.list",
             Self::JobCancel => "job.cancel",
             Self::JobDelete => "job.delete",
+            Self::ArtifactCreate => "artifact.create",
+            Self::ArtifactGet => "artifact.get",
+            Self::ArtifactList => "artifact.list",
+            Self::ArtifactLink => "artifact.link",
+            Self::ArtifactDelete => "artifact.delete",
             Self::ReceiptGet => "receipt.get",
             Self::AuditList => "audit.list",
             Self::AuditHead => "audit.head",

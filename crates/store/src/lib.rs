@@ -5,6 +5,7 @@
 //! This crate decides nothing: it refuses what its guards (a state, a fence, a key that is taken) do not allow,
 //! and says so.
 
+mod artifacts;
 mod audit;
 mod audit_list;
 #[cfg(feature = "bulk")]
@@ -28,6 +29,7 @@ mod tenants;
 mod texts;
 mod writer;
 
+pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
 pub use audit::{AuditEvent, AuditHead};
 pub use audit_list::AuditFilter;
 pub use check::Checked;

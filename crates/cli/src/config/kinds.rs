@@ -1,5 +1,6 @@
 //! How values are written: as text in a variable or behind a flag, as a type of TOML in a file.
 
+use cofferdam_control::Keep;
 use cofferdam_core::{ByteSize, Cpus as CpuShare, parse_duration};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -90,6 +91,26 @@ impl Kind for Time {
         let units = [("h", 3_600_000), ("m", 60_000), ("s", 1000)];
         let unit = units.iter().find(|(_, unit)| ms >= *unit && ms.is_multiple_of(*unit));
         unit.map_or_else(|| format!("{ms}ms"), |(name, unit)| format!("{}{name}", ms / unit))
+    }
+}
+
+/// `"30d"`, or `"never"` for what is never removed.
+pub(crate) struct KeepFor;
+
+impl Kind for KeepFor {
+    type Value = Keep;
+    const WRITTEN: &'static str = "a time such as \"30d\", \"12h\" or \"45m\", or \"never\"";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        string(value)
+    }
+
+    fn parse(text: &str) -> Result<Keep, String> {
+        Keep::parse("", text).map_err(|error| error.fix)
+    }
+
+    fn show(value: &Keep) -> String {
+        value.to_string()
     }
 }
 

@@ -38,8 +38,19 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a free port, and waits until it listens.
     pub(crate) fn start(data: &Path, options: &[&str]) -> Self {
+        Self::start_in(data, options, &[])
+    }
+
+    /// The same with some variables in its environment.
+    pub(crate) fn start_in(data: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options);
+        command
+            .arg("serve")
+            .arg("--data")
+            .arg(data)
+            .args(["--listen", "127.0.0.1:0"])
+            .args(options)
+            .envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
@@ -50,6 +61,10 @@ impl Server {
         };
         let key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
         Self { child, address, key }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn signal(&self, name: &str) {

@@ -29,6 +29,7 @@ impl Control {
         check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.worker.check(&request)?;
+        self.check_inputs(permit, &request).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }

@@ -1,5 +1,6 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
+use crate::artifacts::{ArtifactDesk, Keeper};
 use crate::dispatch::Room;
 use crate::running::Handle;
 use crate::worker::{OutputSink, RunEnd, Stream};
@@ -10,6 +11,7 @@ use cofferdam_core::{JobId, JobState, Outcome, TaskId};
 use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Output is kept when there is so much of it, or after a while, whichever comes first.
@@ -38,10 +40,13 @@ impl Control {
         tokio::spawn(async move {
             let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
             let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
-            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone(), most);
-            let end = control.run(&id, &task_id, request, &handle, &mut log).await;
+            let mut log = Log::new(control.clone(), id.clone(), tenant.clone(), fence, handle.clone(), most);
+            let mut end = control.run(&id, &task_id, request, &handle, &mut log).await;
             // The room is free when the sandbox is gone, whatever the store says.
             drop(room);
+            if let (Some(keeper), RunEnd::Result(result)) = (&log.keeper, &mut end) {
+                keeper.settle(result).await;
+            }
             let (kept, rest) = log.into_kept();
             control.finish(&id, tenant, fence, end, kept, rest).await;
             control.parts.running.remove(&id);
@@ -183,6 +188,7 @@ struct Log {
     id: String,
     fence: i64,
     handle: Handle,
+    keeper: Option<Arc<Keeper>>,
     next_seq: i64,
     waiting: Vec<OutputEvent>,
     waiting_bytes: usize,
@@ -193,8 +199,11 @@ struct Log {
 }
 
 impl Log {
-    fn new(control: Control, id: String, fence: i64, handle: Handle, most: usize) -> Self {
+    fn new(control: Control, id: String, tenant: String, fence: i64, handle: Handle, most: usize) -> Self {
+        let keeper =
+            control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
         Self {
+            keeper: keeper.map(Arc::new),
             control,
             id,
             fence,
@@ -267,5 +276,9 @@ impl OutputSink for Log {
             self.handle.tell();
         }
         self.since = tokio::time::Instant::now();
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        self.keeper.clone().map(|keeper| keeper as _)
     }
 }

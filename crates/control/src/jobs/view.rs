@@ -63,7 +63,12 @@ mod tests {
                 pids_peak: Some(4),
                 io_bytes: Some(5),
             },
-            artifacts: vec![core::Artifact { path: "a".into(), size_bytes: 1 }],
+            artifacts: vec![core::Artifact {
+                path: "a".into(),
+                size_bytes: 1,
+                id: Some("art-a".into()),
+                sha256: Some("00".into()),
+            }],
             artifacts_skipped: vec![core::SkippedArtifact { path: "b".into(), reason: "a link".into() }],
             isolation: core::IsolationReport::unproven(core::IsolationMode::Strict, "a test"),
             network_policy_applied: core::NetworkPolicy::Restricted,

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::cursor::{page, read_cursor};
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
@@ -11,14 +12,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
     CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, StreamEvent, TruncatedData,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
-use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind, Page};
+use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -97,7 +98,7 @@ async fn create(
     answer(&control, status, job).await
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let is_plain = !text.is_empty() && text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -161,26 +162,10 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
         limit: limit + 1,
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
-    let mut jobs = control.list_jobs(&permit, &filter).await?;
-    let has_more = jobs.len() as i64 > limit;
-    jobs.truncate(limit as usize);
-    let next_cursor = jobs.last().filter(|_| has_more).map(cursor);
+    let jobs = control.list_jobs(&permit, &filter).await?;
+    let (jobs, next_cursor) = page(jobs, limit as usize, |job| (job.created_at_ms, &job.id));
     let without_result = |job| job_view(JobRecord { result: None, ..job }, None);
     Ok(json(200, &JobList { jobs: jobs.into_iter().map(without_result).collect(), next_cursor }))
-}
-
-fn cursor(job: &JobRecord) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{} {}", job.created_at_ms, job.id))
-}
-
-fn read_cursor(text: &str) -> Result<Page, InvalidValue> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    let inner = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let page = inner.and_then(|inner| {
-        let (created, id) = inner.split_once(' ')?;
-        Some(Page { created_at_ms: created.parse().ok()?, id: id.to_owned() })
-    });
-    page.ok_or_else(|| InvalidValue::new("cursor", text, "use the next_cursor of the page before"))
 }
 
 /// Cancel a job

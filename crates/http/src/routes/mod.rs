@@ -1,5 +1,7 @@
 //! A file a resource.
 
+mod artifact_content;
+mod artifacts;
 mod audit;
 mod docs;
 mod health;
@@ -20,6 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) fn all() -> OpenApiRouter<Control> {
     let resources = jobs::routes()
         .merge(keys::routes())
+        .merge(artifacts::routes())
         .merge(audit::routes())
         .merge(receipts::routes())
         .merge(signing_keys::routes())

@@ -18,6 +18,7 @@ const REMOVE: [&str; 2] = ["DELETE FROM output WHERE job_id = $1", "DELETE FROM 
 
 /// Removes a job and everything that is its own.
 pub(crate) async fn remove(connection: &mut AnyConnection, id: &str) -> Result<()> {
+    crate::artifacts::delete_of_job(connection, id).await?;
     for text in REMOVE {
         sqlx::query(text).bind(id).execute(&mut *connection).await?;
     }

@@ -1,15 +1,16 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
+use super::artifacts::Desk;
 use super::request;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{Capacity, OutputSink, RunEnd, Stream, Worker};
+use cofferdam_control::{ArtifactDesk, Capacity, OutputSink, RunEnd, Stream, Worker};
 use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, check, draw_job_id,
-    draw_sandbox_id, sandbox_spec,
+    ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation,
+    check, draw_job_id, draw_sandbox_id, sandbox_spec,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -82,10 +83,18 @@ impl Worker for LocalWorker {
         output: &mut dyn OutputSink,
         mut cancelled: watch::Receiver<Option<String>>,
     ) -> RunEnd {
-        let (job, warnings) = match request::job(id, task_id, wanted) {
+        let inputs = request::inputs(&wanted);
+        let (mut job, warnings) = match request::job(id, task_id, wanted) {
             Ok(made) => made,
             Err(error) => return RunEnd::Errored { code: "invalid", message: error.to_string() },
         };
+        let desk = output.artifacts();
+        if let Err(message) = open_inputs(&mut job, inputs, desk.as_deref()).await {
+            return RunEnd::Errored { code: "files_refused", message };
+        }
+        if let Some(desk) = desk {
+            job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
+        }
         let (canceller, cancellation) = cancellation();
         let mut sink = Sink(output);
         let run = self.pool.run(job, &mut sink, cancellation);
@@ -107,6 +116,21 @@ impl Worker for LocalWorker {
             Err(error) => errored(&error),
         }
     }
+}
+
+/// Puts the artifacts that a job was given where its files have nothing yet.
+async fn open_inputs(
+    job: &mut JobSpec,
+    inputs: Vec<(usize, String)>,
+    desk: Option<&dyn ArtifactDesk>,
+) -> Result<(), String> {
+    for (i, artifact) in inputs {
+        let refused = |why: String| format!("files[{i}]: the artifact {artifact} cannot be read: {why}");
+        let desk = desk.ok_or_else(|| refused("this server has no artifact store".to_owned()))?;
+        let content = desk.open(&artifact).await.map_err(|error| refused(error.to_string()))?;
+        job.files[i].content = content;
+    }
+    Ok(())
 }
 
 fn errored(error: &JobError) -> RunEnd {

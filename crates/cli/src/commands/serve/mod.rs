@@ -1,5 +1,6 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
+mod artifacts;
 mod certificate;
 mod local_worker;
 mod request;
@@ -51,7 +52,8 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let worker = Arc::new(LocalWorker::start(backend, capacity));
         settings.signing.folder.get_or_insert_with(|| data.join("signing"));
         let is_open_to_all = settings.dev_no_auth;
-        let control = Control::start(store.clone(), worker, settings).await?;
+        let vault = artifacts::vault(serve.artifacts.as_deref(), data)?;
+        let control = Control::start_with(store.clone(), worker, settings, Some(vault)).await?;
         let address = serve.listen;
         let listener = TcpListener::bind(address)
             .await

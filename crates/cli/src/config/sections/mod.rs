@@ -1,10 +1,12 @@
 //! A file a topic. To add one: a file with a `SECTION`, its line in [`ALL`], and the field that it fills in
 //! [`Config`] (what control decides by is in its `Settings`).
 
+mod artifacts;
 mod http;
 mod jwt;
 mod limits;
 mod quotas;
+mod retention;
 mod serve;
 mod signing;
 mod tls;
@@ -21,6 +23,8 @@ pub(crate) const ALL: &[Section] = &[
     quotas::SECTION,
     jwt::SECTION,
     signing::SECTION,
+    retention::SECTION,
+    artifacts::SECTION,
 ];
 
 /// Everything that can be set.
