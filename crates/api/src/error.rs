@@ -50,6 +50,24 @@ impl ErrorCode {
         Self::Internal,
     ];
 
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Invalid => "invalid",
+            Self::Unsupported => "unsupported",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Denied => "denied",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::WrongState => "wrong_state",
+            Self::TooLarge => "too_large",
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+
     pub fn status(self) -> u16 {
         match self {
             Self::Malformed => 400,

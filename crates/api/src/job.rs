@@ -1,5 +1,6 @@
 //! Jobs on the wire.
 
+use crate::{WebhookMade, WebhookRequest};
 use cofferdam_core::JobState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub struct JobRequest {
     pub task_id: Option<String>,
     pub agent: Option<String>,
     pub metadata: BTreeMap<String, String>,
-    pub webhook: Option<serde_json::Value>,
+    pub webhook: Option<WebhookRequest>,
     pub retries: Option<u32>,
 }
 
@@ -71,6 +72,9 @@ pub struct Job {
     /// There once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
+    /// In the answer that made it only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookMade>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,6 +4,8 @@
 
 mod error;
 mod job;
+mod webhook;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LimitsRequest};
+pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};

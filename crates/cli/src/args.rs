@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -193,6 +193,36 @@ pub(crate) struct ServeArgs {
     /// Memory that running jobs may have together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+
+    /// Address that webhooks may reach although it is not public; may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) webhook_allow: Vec<String>,
+
+    /// Takes webhooks whose URL begins with http://, too
+    #[arg(long)]
+    pub(crate) webhook_http: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Address on loopback that serves /metrics without a key
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics_listen: Option<String>,
+
+    /// auto, human or json; auto is human on a terminal
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(crate) log_format: String,
+
+    /// off, error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: String,
+
+    /// Collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
 }
 
 #[derive(Debug, Args)]

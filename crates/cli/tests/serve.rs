@@ -4,9 +4,19 @@
 mod api;
 #[path = "serve/client.rs"]
 mod client;
+#[path = "serve/collector.rs"]
+mod collector;
+#[path = "serve/degradation.rs"]
+mod degradation;
+#[path = "serve/events.rs"]
+mod events;
 #[path = "serve/faults.rs"]
 mod faults;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/observing.rs"]
+mod observing;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/webhooks.rs"]
+mod webhooks;

@@ -1,9 +1,10 @@
 //! Which of the kept jobs runs next, and how many at once: never more than the worker has room for.
 
 use crate::worker::Capacity;
-use crate::{Control, now_ms};
+use crate::{Control, Phase, now_ms};
 use cofferdam_api::JobRequest;
 use cofferdam_store::{AuditEvent, Claim, JobRecord};
+use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,6 +84,12 @@ impl Control {
         Some(Room { dispatcher: Arc::clone(&self.parts), memory_bytes })
     }
 
+    /// The slots and the memory that are taken.
+    pub(crate) fn room_used(&self) -> (usize, u64) {
+        let used = self.parts.dispatcher.used();
+        (used.slots, used.memory_bytes)
+    }
+
     pub(crate) fn new_claim(&self) -> Claim {
         let lease_until_ms = now_ms() + self.parts.settings.lease.as_millis() as i64;
         Claim { worker: self.parts.instance.clone(), lease_until_ms }
@@ -143,7 +150,15 @@ impl Control {
         let claim = self.new_claim();
         let handle = self.parts.running.add(&job.id);
         match self.parts.store.claim(job.id.clone(), claim, event).await {
-            Ok(fence) => self.spawn_run(job.id, job.tenant, job.task_id, fence, request.ok(), handle, room),
+            Ok(fence) => {
+                let waited = (now_ms() - job.created_at_ms).max(0) as u64;
+                self.parts.metrics.phase(Phase::WaitForRoom, Duration::from_millis(waited));
+                let span = tracing::info_span!(target: TRACE, "job.dispatch");
+                continue_trace(&span, job.traceparent.as_deref().unwrap_or_default());
+                let run =
+                    || self.spawn_run(job.id, job.tenant, job.task_id, fence, request.ok(), handle, room);
+                span.in_scope(run);
+            }
             // Somebody was quicker, or it was cancelled meanwhile.
             Err(_) => self.parts.running.remove(&job.id),
         }

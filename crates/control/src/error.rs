@@ -27,6 +27,10 @@ pub enum ControlError {
     #[error("the job is {state}")]
     WrongState { state: JobState },
 
+    /// What was asked for cannot be done while a gate is closed.
+    #[error("{}", gate.reason())]
+    Gated { gate: crate::Gate, since_ms: i64, retry_after_seconds: u64 },
+
     /// New work is not taken just now.
     #[error("{0}")]
     Unavailable(String),

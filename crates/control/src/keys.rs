@@ -1,9 +1,10 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, ControlError, Result, ids, now_ms};
+use crate::{Control, ControlError, Phase, Result, ids, now_ms};
 use cofferdam_policy::{Permit, Principal};
 use cofferdam_store::{AuditEvent, KeyRecord, NewKey, Store};
 use serde_json::json;
+use std::time::Instant;
 
 /// Secrets begin so, for those who look for them where they should not be.
 const PREFIX: &str = "cof_";
@@ -58,7 +59,10 @@ impl Control {
         if !secret.starts_with(PREFIX) {
             return Ok(None);
         }
+        self.pass_store_gate()?;
+        let began = Instant::now();
         let key = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
+        self.parts.metrics.phase(Phase::Auth, began.elapsed());
         let is_valid = |key: &KeyRecord| {
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };

@@ -9,29 +9,38 @@
 mod clock;
 mod dispatch;
 mod error;
-mod follow;
+mod feeds;
+mod gates;
 mod ids;
 mod jobs;
 mod keys;
+mod metrics;
 mod running;
 mod settings;
+mod webhooks;
 mod worker;
 
 pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
-pub use follow::{Followed, Follower};
+pub use feeds::{EventFollower, Followed, Follower};
+pub use gates::{Gate, Refusal, cell, degradation_page};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
+pub use metrics::{Metrics, Phase};
 pub use settings::Settings;
-pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
+pub use webhooks::WebhookSettings;
+pub use worker::{Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
 use dispatch::Dispatcher;
+use feeds::Feeds;
+use gates::Gates;
 use running::Running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 
 pub type Result<T> = std::result::Result<T, ControlError>;
 
@@ -51,6 +60,14 @@ struct Parts {
     running: Running,
     settings: Settings,
     is_draining: AtomicBool,
+    /// Whoever follows something has to let go.
+    stopped: watch::Sender<bool>,
+    metrics: Metrics,
+    gates: Gates,
+    /// Something may be wrong, and is worth a look.
+    trouble: Notify,
+    feeds: Feeds,
+    deliveries: webhooks::Deliveries,
 }
 
 impl std::fmt::Debug for Control {
@@ -71,11 +88,20 @@ impl Control {
             worker,
             instance,
             running: Running::default(),
+            deliveries: webhooks::Deliveries::new(&settings.webhooks)?,
             settings,
             is_draining: AtomicBool::new(false),
+            stopped: watch::Sender::new(false),
+            metrics: Metrics::default(),
+            gates: Gates::default(),
+            trouble: Notify::new(),
+            feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
+        control.spawn_watch();
+        control.spawn_feeds();
+        control.spawn_webhooks();
         Ok(control)
     }
 
@@ -87,9 +113,11 @@ impl Control {
         tenant: &str,
         agent: Option<&str>,
     ) -> Result<Permit> {
+        self.pass_gates(action)?;
         match self.parts.policy.decide(principal, action, tenant, agent) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
+                self.parts.metrics.denials.one(&denial.rule);
                 let event = AuditEvent {
                     at_ms: now_ms(),
                     kind: "denied",
@@ -112,6 +140,7 @@ impl Control {
             }
         };
         let _ = tokio::time::timeout(time, idle).await;
+        self.parts.stopped.send_replace(true);
     }
 
     pub fn is_draining(&self) -> bool {

@@ -17,6 +17,7 @@ mod outcome;
 mod output;
 mod result;
 mod size;
+mod utf8;
 
 pub use check::{Check, CheckState};
 pub use cpus::Cpus;
@@ -32,3 +33,4 @@ pub use outcome::{LimitHit, LimitKind, Outcome};
 pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
 pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use size::ByteSize;
+pub use utf8::CutCharacter;

@@ -14,6 +14,8 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"event.list": "jobs:read",
+	"metrics.read": "metrics:read",
 }
 
 denials contains {"rule": "action", "why": "there is no such action", "change": "none"} if {

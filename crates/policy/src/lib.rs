@@ -31,10 +31,12 @@ pub enum Action {
     KeyCreate,
     KeyList,
     KeyDelete,
+    EventList,
+    MetricsRead,
 }
 
 impl Action {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -44,6 +46,8 @@ impl Action {
         Self::KeyCreate,
         Self::KeyList,
         Self::KeyDelete,
+        Self::EventList,
+        Self::MetricsRead,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -57,6 +61,8 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",
             Self::KeyDelete => "key.delete",
+            Self::EventList => "event.list",
+            Self::MetricsRead => "metrics.read",
         }
     }
 }

@@ -33,6 +33,9 @@ pub(crate) struct Engine {
 /// Enough for requests that overlap; a read takes less than a millisecond.
 const READERS: u32 = 8;
 
+/// A database that cannot be reached for longer is not waited for: whoever asks had better hear so.
+const ACQUIRE: std::time::Duration = std::time::Duration::from_secs(5);
+
 impl Kind {
     /// What every connection is told first. Full durability: a commit has reached the disk when it returns.
     fn set_up(self) -> &'static str {
@@ -93,6 +96,7 @@ impl Engine {
         let set_up = kind.set_up();
         let readers = AnyPoolOptions::new()
             .max_connections(READERS)
+            .acquire_timeout(ACQUIRE)
             .after_connect(move |connection, _| {
                 Box::pin(async move { connection.execute(set_up).await.map(drop) })
             })

@@ -2,7 +2,7 @@
 //! whoever else tries.
 
 use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
-use crate::{audit, idempotency, output, texts};
+use crate::{NewWebhook, audit, idempotency, output, texts, webhooks};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
@@ -16,6 +16,9 @@ pub struct NewJob {
     /// The request, as it will be run.
     pub spec: String,
     pub created_at_ms: Millis,
+    /// The trace that it is a part of, for whoever runs it later.
+    pub traceparent: Option<String>,
+    pub webhook: Option<NewWebhook>,
 }
 
 /// Who runs a job, and until when that is believed without another word.
@@ -66,10 +69,11 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    pub traceparent: Option<String>,
 }
 
 const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by";
+                       spec, result, fence, starts, worker, cancelled_by, traceparent";
 
 fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -88,10 +92,11 @@ fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
+        traceparent: row.try_get(15)?,
     })
 }
 
-fn state(name: String) -> Result<JobState> {
+pub(crate) fn state(name: String) -> Result<JobState> {
     JobState::from_name(&name).ok_or_else(|| StoreError::Unreadable(format!("a job that is {name:?}")))
 }
 
@@ -196,6 +201,12 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
+    /// How many jobs wait for a worker.
+    pub async fn count_queued(&self) -> Result<i64> {
+        let row = sqlx::query("SELECT COUNT(*) FROM jobs WHERE state = 'queued'");
+        Ok(row.fetch_one(self.engine.readers()).await?.try_get(0)?)
+    }
+
     /// Jobs that wait for a worker, oldest first.
     pub async fn queued(&self, limit: i64) -> Result<Vec<JobRecord>> {
         let text =
@@ -207,8 +218,9 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _ } = job;
-    texts::check([("the agent", agent.as_deref())])?;
+    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _, traceparent, webhook } = job;
+    texts::check([("the agent", agent.as_deref()), ("the trace", traceparent.as_deref())])?;
+    webhook.as_ref().map_or(Ok(()), webhooks::check)?;
     texts::check([
         ("the job's id", id.as_str()),
         ("the tenant", tenant),
@@ -254,7 +266,8 @@ impl crate::writer::Act<Accepted> for Accept {
         let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
         sqlx::query(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms) VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10)",
+             starts, worker, lease_until_ms, traceparent, has_webhook) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12)",
         )
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -266,11 +279,40 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(fence)
         .bind(worker)
         .bind(lease)
+        .bind(job.traceparent)
+        .bind(i64::from(job.webhook.is_some()))
         .execute(&mut *connection)
         .await?;
+        if let Some(hook) = &job.webhook {
+            webhooks::insert(connection, &job.tenant, &job.id, hook).await?;
+            let now = job.created_at_ms;
+            tell(connection, &job.id, "accepted", 0, JobState::Accepted, None, now).await?;
+            if state == JobState::Running {
+                tell(connection, &job.id, "running", fence, state, None, now).await?;
+            }
+        }
         audit::append(connection, &job.tenant, &events).await?;
         Ok(Accepted::New { fence: (fence > 0).then_some(fence) })
     }
+}
+
+/// Notes a change of state for the job's webhook. The result is the job's, from which the outcome is taken.
+async fn tell(
+    connection: &mut AnyConnection,
+    id: &str,
+    event: &'static str,
+    attempt: i64,
+    state: JobState,
+    result: Option<&str>,
+    at_ms: Millis,
+) -> Result<()> {
+    let result: serde_json::Value =
+        result.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let facts = serde_json::json!({
+        "job_id": id, "attempt": attempt, "state": state, "exit_code": result["exit_code"],
+        "outcome": result["outcome"], "at_ms": at_ms,
+    });
+    webhooks::note(connection, id, event, attempt, &facts, at_ms).await
 }
 
 /// Why a guarded change changed nothing.
@@ -315,7 +357,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
         let row = sqlx::query(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
              lease_until_ms = $2, transition_at_ms = $3 WHERE id = $4 AND state = 'queued' \
-             RETURNING fence, tenant_id",
+             RETURNING fence, tenant_id, has_webhook",
         )
         .bind(self.claim.worker)
         .bind(self.claim.lease_until_ms)
@@ -325,6 +367,9 @@ impl crate::writer::Act<i64> for ClaimQueued {
         .await?;
         let Some(row) = row else { return Err(why(connection, &self.id, None, JobState::Running).await) };
         let (fence, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        if row.try_get::<i64, _>(2)? != 0 {
+            tell(connection, &self.id, "running", fence, JobState::Running, None, self.event.at_ms).await?;
+        }
         audit::append(connection, &tenant, &[self.event]).await?;
         Ok(fence)
     }
@@ -347,22 +392,26 @@ impl crate::writer::Act<()> for FinishClaimed {
         }
         let done = sqlx::query(
             "UPDATE jobs SET state = $1, reason = $2, message = $3, result = $4, transition_at_ms = $5, \
-             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8",
+             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8 \
+             RETURNING has_webhook",
         )
         .bind(state.as_str())
         .bind(reason)
         .bind(message)
-        .bind(result)
+        .bind(result.as_deref())
         .bind(at_ms)
         .bind(id.as_str())
         .bind(fence)
         .bind(tenant.as_str())
-        .execute(&mut *connection)
+        .fetch_optional(&mut *connection)
         .await?;
-        if done.rows_affected() == 0 {
+        let Some(done) = done else {
             // Another tenant's is not found, whatever it is.
             current(connection, &tenant, &id).await?;
             return Err(why(connection, &id, Some(fence), state).await);
+        };
+        if done.try_get::<i64, _>(0)? != 0 {
+            tell(connection, &id, "finished", fence, state, result.as_deref(), at_ms).await?;
         }
         output::append(connection, &id, self.output).await?;
         audit::append(connection, &tenant, &[self.event]).await
@@ -386,7 +435,8 @@ impl crate::writer::Act<JobState> for Cancel {
             "UPDATE jobs SET cancelled_by = $1, transition_at_ms = CASE WHEN state = 'running' THEN \
              transition_at_ms ELSE $2 END, state = CASE WHEN state = 'running' THEN 'running' ELSE 'cancelled' END, \
              reason = CASE WHEN state = 'running' THEN reason ELSE 'cancelled' END \
-             WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') RETURNING state",
+             WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') \
+             RETURNING state, fence, has_webhook",
         )
         .bind(by)
         .bind(event.at_ms)
@@ -395,8 +445,12 @@ impl crate::writer::Act<JobState> for Cancel {
         .fetch_optional(&mut *connection)
         .await?;
         let Some(row) = row else { return current(connection, &tenant, &id).await };
+        let now = state(row.try_get(0)?)?;
+        if now.is_final() && row.try_get::<i64, _>(2)? != 0 {
+            tell(connection, &id, "finished", row.try_get(1)?, now, None, event.at_ms).await?;
+        }
         audit::append(connection, &tenant, &[event]).await?;
-        state(row.try_get(0)?)
+        Ok(now)
     }
 }
 
@@ -422,7 +476,7 @@ impl crate::writer::Act<Vec<String>> for LoseOthers {
         let rows = sqlx::query(
             "UPDATE jobs SET state = 'lost', reason = 'worker_gone', message = 'its worker went away while it ran', \
              lease_until_ms = NULL, transition_at_ms = $1 WHERE state = 'running' AND worker <> $2 \
-             RETURNING id, tenant_id, worker",
+             RETURNING id, tenant_id, worker, fence, has_webhook",
         )
         .bind(self.now)
         .bind(self.worker)
@@ -440,6 +494,9 @@ impl crate::writer::Act<Vec<String>> for LoseOthers {
                 details: serde_json::json!({"state": "lost", "worker": worker}),
             };
             audit::append(connection, &tenant, &[event]).await?;
+            if row.try_get::<i64, _>(4)? != 0 {
+                tell(connection, &id, "finished", row.try_get(3)?, JobState::Lost, None, self.now).await?;
+            }
             lost.push(id);
         }
         Ok(lost)
@@ -462,7 +519,11 @@ impl crate::writer::Act<()> for Delete {
         if !state.is_final() {
             return Err(StoreError::WrongState { state, wanted: state });
         }
-        for text in ["DELETE FROM output WHERE job_id = $1", "DELETE FROM jobs WHERE id = $1"] {
+        for text in [
+            "DELETE FROM output WHERE job_id = $1",
+            "DELETE FROM webhooks WHERE job_id = $1",
+            "DELETE FROM jobs WHERE id = $1",
+        ] {
             sqlx::query(text).bind(id.as_str()).execute(&mut *connection).await?;
         }
         audit::append(connection, &tenant, &[event]).await

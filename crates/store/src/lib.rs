@@ -6,6 +6,7 @@
 //! and says so.
 
 mod audit;
+mod counts;
 mod engine;
 mod error;
 mod idempotency;
@@ -13,17 +14,25 @@ mod jobs;
 mod keys;
 mod migrate;
 mod output;
+mod probe;
+mod progress;
 mod texts;
+mod webhooks;
 mod writer;
 
 pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use counts::Counts;
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
 pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
 pub use keys::{KeyRecord, NewKey};
 pub use output::{OutputEvent, OutputKind};
+pub use probe::Probe;
+pub use progress::Progress;
+pub use webhooks::{Delivery, NewWebhook};
 
+use counts::Told;
 use engine::Engine;
 use writer::Writer;
 
@@ -37,6 +46,7 @@ pub type Millis = i64;
 pub struct Store {
     engine: Engine,
     writer: Writer,
+    told: Told,
 }
 
 impl Store {
@@ -45,8 +55,9 @@ impl Store {
         let engine = Engine::open(location).await?;
         let mut connection = engine.connect().await?;
         migrate::migrate(&mut connection, engine.kind()).await?;
-        let writer = Writer::start(engine.clone(), connection);
-        Ok(Self { engine, writer })
+        let told = Told::default();
+        let writer = Writer::start(engine.clone(), connection, told.clone());
+        Ok(Self { engine, writer, told })
     }
 
     /// Whether the database answers.

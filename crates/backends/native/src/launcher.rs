@@ -183,6 +183,14 @@ impl Launcher {
         BackendError::Gone { cause: cause.unwrap_or_else(|| "the launcher ended".to_owned()) }
     }
 
+    /// Whether it has ended, as far as is known.
+    pub(crate) fn check(&self) -> Result<()> {
+        match lock(&self.inner.gone).is_some() {
+            true => Err(self.gone()),
+            false => Ok(()),
+        }
+    }
+
     /// The reader runs from the first message on, as long as anyone holds the launcher.
     fn start_reading(&self) {
         let mut reader = lock(&self.inner.reader);

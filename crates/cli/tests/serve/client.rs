@@ -18,10 +18,16 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// In lower case.
+    pub(crate) head: String,
     pub(crate) body: String,
 }
 
 impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
@@ -30,6 +36,11 @@ impl Answer {
 impl Client {
     pub(crate) fn of(server: &Server) -> Self {
         Self { address: server.address, key: server.key.clone() }
+    }
+
+    /// The same for another address, such as that of the metrics.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self { address, ..self.clone() }
     }
 
     pub(crate) fn with_key(&self, key: &str) -> Self {
@@ -51,7 +62,7 @@ impl Client {
         if length.is_some_and(|length| length != body.len()) {
             return Err(cut());
         }
-        Ok(Answer { status, body: body.to_owned() })
+        Ok(Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
     }
 
     pub(crate) fn open(&self, method: &str, path: &str, headers: &str, body: &str) -> io::Result<TcpStream> {

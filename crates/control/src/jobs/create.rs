@@ -1,17 +1,22 @@
 //! `job.create`: a request becomes a job that is kept.
 
-use crate::{Control, ControlError, Result, ids, now_ms};
-use cofferdam_api::JobRequest;
+use crate::{Control, ControlError, Phase, Result, ids, now_ms};
+use cofferdam_api::{JobRequest, WebhookMade};
 use cofferdam_core::{InvalidValue, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{Accepted, Idempotency, NewJob};
+use cofferdam_telemetry::{TRACE, current_traceparent};
 use serde_json::json;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, info_span};
 
 /// A job that is kept, now or from an earlier request of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     pub id: String,
+    /// Where it has one, and this request has made it.
+    pub webhook: Option<WebhookMade>,
 }
 
 const MAX_METADATA: usize = 32;
@@ -22,7 +27,7 @@ impl Control {
     pub async fn create_job(
         &self,
         permit: &Permit,
-        request: JobRequest,
+        mut request: JobRequest,
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
         check(&request)?;
@@ -36,6 +41,7 @@ impl Control {
                 InvalidValue::new("limits.memory_bytes", value, "no worker has that much memory").into()
             );
         }
+        let (webhook, made) = self.take_webhook(&mut request)?.unzip();
         let id = ids::job()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
@@ -48,6 +54,8 @@ impl Control {
             task_id: task_id.as_str().to_owned(),
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
             created_at_ms: now_ms(),
+            traceparent: current_traceparent(),
+            webhook,
         };
         let room = self.take_room(limits.memory_bytes, true);
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), json!({}))];
@@ -59,21 +67,25 @@ impl Control {
         let handle = self.parts.running.add(id.as_str());
         let name =
             idempotency.map(|(name, body_hash)| Idempotency { route: "POST /v1/jobs", name, body_hash });
-        let accepted = self.parts.store.accept(job, claim, name, events).await;
+        let began = Instant::now();
+        let span = info_span!(target: TRACE, "store.accept");
+        let accepted = self.parts.store.accept(job, claim, name, events).instrument(span).await;
+        self.parts.metrics.phase(Phase::StoreWrite, began.elapsed());
         match (accepted, room) {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
+                self.parts.metrics.phase(Phase::WaitForRoom, Duration::ZERO);
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
                 self.spawn_run(id.to_string(), tenant, task, fence, Some(request), handle, room);
-                Ok(Submitted { id: id.to_string() })
+                Ok(Submitted { id: id.to_string(), webhook: made })
             }
             (other, _) => {
                 self.parts.running.remove(id.as_str());
                 match other? {
                     Accepted::New { .. } => {
                         self.parts.dispatcher.changed.notify_one();
-                        Ok(Submitted { id: id.to_string() })
+                        Ok(Submitted { id: id.to_string(), webhook: made })
                     }
-                    Accepted::Before { id } => Ok(Submitted { id }),
+                    Accepted::Before { id } => Ok(Submitted { id, webhook: None }),
                     Accepted::OtherBody => Err(ControlError::IdempotencyConflict),
                 }
             }
@@ -92,9 +104,6 @@ fn check(request: &JobRequest) -> Result<()> {
     }
     if request.profile.is_some() {
         return unsupported("profile", "there are no profiles yet");
-    }
-    if request.webhook.is_some() {
-        return unsupported("webhook", "there are no webhooks yet");
     }
     if request.retries.is_some_and(|retries| retries > 0) {
         return unsupported("retries", "jobs are started at most once for now");

@@ -21,6 +21,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
         created_at: timestamp(job.created_at_ms),
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
+        webhook: None,
     }
 }
 

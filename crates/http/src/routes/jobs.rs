@@ -3,6 +3,7 @@
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::last_event::last_event_id;
 use crate::query::Query;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -12,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use cofferdam_api::{JobList, JobRequest};
+use cofferdam_api::{Job, JobList, JobRequest, WebhookMade};
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
@@ -53,7 +54,7 @@ async fn create(
     let submitted = control.create_job(&permit, body.value, name).await?;
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };
-    answer(&control, status, job).await
+    answer(&control, status, job, submitted.webhook).await
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
@@ -67,7 +68,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> 
 }
 
 /// A job with its result, which lies in pieces while it is kept.
-async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
+async fn answer(control: &Control, status: u16, job: JobRecord, webhook: Option<WebhookMade>) -> Answer {
     let output = match job.state.is_final() {
         true => control
             .store()
@@ -76,13 +77,13 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
             .map_err(cofferdam_control::ControlError::from)?,
         false => Vec::new(),
     };
-    Ok(json(status, &job_view(job, Some(&output))))
+    Ok(json(status, &Job { webhook, ..job_view(job, Some(&output)) }))
 }
 
 async fn show(State(control): State<Control>, caller: Caller, Path(id): Path<String>) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
     let job = control.get_job(&permit, &id).await?;
-    answer(&control, 200, job).await
+    answer(&control, 200, job, None).await
 }
 
 async fn list(State(control): State<Control>, caller: Caller, query: Query) -> Answer {
@@ -141,12 +142,7 @@ async fn follow(
     headers: HeaderMap,
 ) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
-    let after = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
-        None => -1,
-        Some(text) => text.parse::<i64>().map_err(|_| {
-            InvalidValue::new("Last-Event-ID", text, "it must be the id of an event of this job")
-        })?,
-    };
+    let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_job(&permit, &id, after.max(0)).await?;
     Ok(stream(control, permit, id, after, follower))
 }
@@ -168,8 +164,9 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                 Place::Start => (vec![event("init", 0, &json!({"id": id}))], Place::Output),
                 Place::Output => match follower.next().await {
                     Ok(Followed::Output(output)) => {
-                        (output.iter().map(output_event).collect(), Place::Output)
+                        (output.iter().map(|output| output_event(output)).collect(), Place::Output)
                     }
+                    Ok(Followed::Stopped) => return None,
                     Ok(Followed::Ended(job)) => (ending(&control, *job).await, Place::End),
                     Err(error) => {
                         (vec![event("error", 0, &json!({"message": error.to_string()}))], Place::End)

@@ -105,6 +105,8 @@ pub(crate) fn new_job(id: &str) -> NewJob {
         task_id: format!("task of {id}"),
         spec: r#"{"argv":["true"]}"#.to_owned(),
         created_at_ms: 100,
+        traceparent: None,
+        webhook: None,
     }
 }
 

@@ -1,15 +1,18 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
 mod local_worker;
+mod observing;
 mod request;
 
 use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
 use crate::exit::Failure;
-use cofferdam_control::{Capacity, Control, Settings};
+use cofferdam_control::{Capacity, Control, Settings, WebhookSettings};
 use cofferdam_core::ByteSize;
 use cofferdam_store::{Location, Store};
+use cofferdam_webhook::Network;
 use local_worker::LocalWorker;
+use observing::Observing;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
@@ -28,8 +31,25 @@ const DRAIN: Duration = Duration::from_secs(30);
 const SLOTS_PER_PROCESSOR: usize = 4;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
-    let address = parse_address(&args.listen)?;
+    let address = parse_address("--listen", &args.listen)?;
+    let metrics = args.observe.metrics_listen.as_deref();
+    let metrics = metrics.map(|text| parse_address("--metrics-listen", text)).transpose()?;
     let capacity = capacity(args)?;
+    let settings = Settings { webhooks: webhooks(args)?, ..Settings::default() };
+    let observing = Observing::begin(&args.observe)?;
+    let served = run(args, backend, address, metrics, capacity, settings);
+    observing.end();
+    served
+}
+
+fn run(
+    args: &ServeArgs,
+    backend: MakeBackend,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+    capacity: Capacity,
+    settings: Settings,
+) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         prepare_folder(&args.data)?;
@@ -42,12 +62,17 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, &args.data).await?;
         let worker = Arc::new(LocalWorker::start(backend, capacity));
-        let control = Control::start(store.clone(), worker, Settings::default()).await?;
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
-        let address = listener.local_addr()?;
-        println!("listening on http://{address}");
+        let control = Control::start(store.clone(), worker, settings).await?;
+        let listener = listen(address).await?;
+        let mut said = format!("listening on http://{}", listener.local_addr()?);
+        if let Some(address) = metrics {
+            let listener = listen(address).await?;
+            said += &format!("\nmetrics on http://{}/metrics", listener.local_addr()?);
+            // It goes with the process.
+            let forever = std::future::pending();
+            tokio::spawn(cofferdam_http::serve_metrics(listener, control.clone(), forever));
+        }
+        println!("{said}");
         let stopping = control.clone();
         let stop = async move {
             stopped().await;
@@ -59,15 +84,30 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
     })
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))
+}
+
+fn webhooks(args: &ServeArgs) -> Result<WebhookSettings, Failure> {
+    let allowed = args.webhook_allow.iter().map(|text| {
+        let fix = "write an address or a network, such as 127.0.0.1 or 10.1.0.0/16";
+        Network::parse(text)
+            .ok_or_else(|| Failure::new(format!("--webhook-allow: {text:?} is not valid: {fix}")))
+    });
+    let allowed = allowed.collect::<Result<_, _>>()?;
+    Ok(WebhookSettings { allowed, plain_http: args.webhook_http, ..WebhookSettings::default() })
+}
+
+fn parse_address(option: &str, text: &str) -> Result<SocketAddr, Failure> {
     let address: SocketAddr = text.parse().map_err(|_| {
-        Failure::new(format!("--listen: {text:?} is not an address and a port, such as 127.0.0.1:8080"))
+        Failure::new(format!("{option}: {text:?} is not an address and a port, such as 127.0.0.1:8080"))
     })?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
     let why = "without TLS only loopback is served; put a proxy with TLS before it";
-    Err(Failure::new(format!("--listen: {text:?}: {why}")))
+    Err(Failure::new(format!("{option}: {text:?}: {why}")))
 }
 
 fn capacity(args: &ServeArgs) -> Result<Capacity, Failure> {
