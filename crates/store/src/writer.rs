@@ -149,10 +149,11 @@ async fn commit(
         Err(error) => (Err(error), None),
     };
     let has_failed = committed.is_err() || batch.iter().any(|write| write.has_failed());
+    // Before the answers: whoever has one finds it counted.
+    told.tell(size, began.elapsed(), committed.is_ok(), has_failed);
     for write in batch {
         write.answer(committed.clone());
     }
-    told.tell(size, began.elapsed(), committed.is_ok(), has_failed);
     connection
 }
 

@@ -185,10 +185,8 @@ impl Launcher {
 
     /// Whether it has ended, as far as is known.
     pub(crate) fn check(&self) -> Result<()> {
-        match lock(&self.inner.gone).is_some() {
-            true => Err(self.gone()),
-            false => Ok(()),
-        }
+        let is_gone = lock(&self.inner.gone).is_some();
+        if is_gone { Err(self.gone()) } else { Ok(()) }
     }
 
     /// The reader runs from the first message on, as long as anyone holds the launcher.
