@@ -53,7 +53,9 @@ impl Receiver {
                 tokio::spawn(async move {
                     let mut buffer = vec![0; 64 << 10];
                     let n = stream.read(&mut buffer).await.unwrap_or(0);
-                    kept.lock().expect("what it got").push(String::from_utf8_lossy(&buffer[..n]).into_owned());
+                    kept.lock()
+                        .expect("what it got")
+                        .push(String::from_utf8_lossy(&buffer[..n]).into_owned());
                     let _ = stream.write_all(answer.as_bytes()).await;
                 });
             }
@@ -78,7 +80,9 @@ fn sender(lookup: Arc<dyn Lookup>) -> Sender {
 
 async fn send(sender: &Sender, url: &str) -> Result<(), SendError> {
     let body = br#"{"a":1}"#.to_vec();
-    sender.send(Message { url, secret: "0123456789abcdef", event_id: "evt-1", timestamp_seconds: 7, body }).await
+    sender
+        .send(Message { url, secret: "0123456789abcdef", event_id: "evt-1", timestamp_seconds: 7, body })
+        .await
 }
 
 #[tokio::test]
@@ -94,7 +98,12 @@ async fn a_name_is_asked_for_once_and_what_it_said_is_dialled() {
     assert_eq!(send(&sender, &url).await, Err(SendError::Forbidden));
     assert_eq!((names.asked.load(Ordering::Relaxed), outer.count(), inner.count()), (2, 1, 0));
     let got = outer.got.lock().expect("what it got").join("");
-    for line in ["POST /hook HTTP/1.1", "x-cofferdam-event-id: evt-1", "x-cofferdam-timestamp: 7", "host: rebinding.test"] {
+    for line in [
+        "POST /hook HTTP/1.1",
+        "x-cofferdam-event-id: evt-1",
+        "x-cofferdam-timestamp: 7",
+        "host: rebinding.test",
+    ] {
         assert!(got.to_ascii_lowercase().contains(&line.to_ascii_lowercase()), "{line}: {got}");
     }
     let signature = cofferdam_webhook::sign(b"0123456789abcdef", 7, br#"{"a":1}"#);
@@ -121,8 +130,18 @@ async fn inner_addresses_are_refused_however_they_are_written() {
     let inner = Receiver::start(INNER, 0, OK).await;
     let port = inner.address.port();
     for host in [
-        "127.0.0.2", "0x7f000002", "2130706434", "0177.0.0.2", "127.2", "[::ffff:127.0.0.2]", "[::1]",
-        "169.254.169.254", "[fd00:ec2::254]", "10.0.0.1", "100.64.0.1", "0.0.0.0",
+        "127.0.0.2",
+        "0x7f000002",
+        "2130706434",
+        "0177.0.0.2",
+        "127.2",
+        "[::ffff:127.0.0.2]",
+        "[::1]",
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+        "10.0.0.1",
+        "100.64.0.1",
+        "0.0.0.0",
     ] {
         let sent = send(&sender, &format!("http://{host}:{port}/")).await;
         assert_eq!(sent, Err(SendError::Forbidden), "{host}");
@@ -133,7 +152,8 @@ async fn inner_addresses_are_refused_however_they_are_written() {
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_no_way() {
     let inner = Receiver::start(INNER, 0, OK).await;
-    let answer = format!("HTTP/1.1 307 Elsewhere\r\nlocation: http://{}/\r\ncontent-length: 0\r\n\r\n", inner.address);
+    let answer =
+        format!("HTTP/1.1 307 Elsewhere\r\nlocation: http://{}/\r\ncontent-length: 0\r\n\r\n", inner.address);
     let outer = Receiver::start(OUTER, 0, answer.leak()).await;
     let sender = sender(Rebinding::new(&[&[OUTER.into()]]));
     let sent = send(&sender, &format!("http://name.test:{}/", outer.address.port())).await;

@@ -55,7 +55,10 @@ fn check_column(client: &Client, gate: Gate) {
     // The first to meet the fault is refused as well, and makes it known.
     let first = client.post("/v1/jobs", PRINT);
     assert_eq!(first.status, 503, "{first:?}");
-    assert_eq!((&first.json()["error"]["code"], &first.json()["error"]["retryable"]), (&"unavailable".into(), &true.into()));
+    assert_eq!(
+        (&first.json()["error"]["code"], &first.json()["error"]["retryable"]),
+        (&"unavailable".into(), &true.into())
+    );
     wait_until("the closing of a gate", || gates(&client.get("/readyz")) == [gate.as_str()]);
     let ready = client.get("/readyz");
     assert_eq!(ready.status, 503);
@@ -143,7 +146,15 @@ struct SmallDisk<'f>(&'f Path);
 
 impl<'f> SmallDisk<'f> {
     fn mount(path: &'f Path) -> Self {
-        command(&["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "cofferdam-test", path.to_str().expect("a path")]);
+        command(&[
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            "size=8m,mode=700",
+            "cofferdam-test",
+            path.to_str().expect("a path"),
+        ]);
         Self(path)
     }
 }
@@ -163,10 +174,13 @@ fn a_store_without_room_is_read() {
     let kept = run_one(&client);
     let rest = folder.path().join("rest");
     // Until there is no room for anything.
-    let filled = Command::new("dd").args(["if=/dev/zero", "bs=4096"]).arg(format!("of={}", rest.display())).output();
+    let filled =
+        Command::new("dd").args(["if=/dev/zero", "bs=4096"]).arg(format!("of={}", rest.display())).output();
     assert!(String::from_utf8_lossy(&filled.expect("dd").stderr).contains("No space left"));
     // What the log of the database has room for may still be written.
-    wait_until("the disk to be full", || client.post("/v1/keys", r#"{"name":"a","scopes":["x"]}"#).status == 503);
+    wait_until("the disk to be full", || {
+        client.post("/v1/keys", r#"{"name":"a","scopes":["x"]}"#).status == 503
+    });
     check_column(&client, Gate::StoreFull);
     assert_eq!(client.get(&format!("/v1/jobs/{kept}")).json()["result"]["stdout"], "1\n", "reads are served");
     std::fs::remove_file(rest).expect("the file that fills it");
@@ -210,7 +224,17 @@ fn a_database_that_only_reads_is_read() {
         let change = format!("ALTER DATABASE postgres SET default_transaction_read_only = {value}");
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' \
                    AND pid <> pg_backend_pid()";
-        command(&["psql", "-q", &address, "-c", "SET default_transaction_read_only = off", "-c", &change, "-c", end]);
+        command(&[
+            "psql",
+            "-q",
+            &address,
+            "-c",
+            "SET default_transaction_read_only = off",
+            "-c",
+            &change,
+            "-c",
+            end,
+        ]);
     };
     set("on");
     check_column(&client, Gate::StoreReadOnly);
@@ -225,7 +249,8 @@ fn without_a_launcher_no_work_is_taken_and_the_rest_is_served() {
     let client = Client::of(&server);
     run_one(&client);
     // The launcher is the server's only child that has its name.
-    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id())).expect("children");
+    let children =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id())).expect("children");
     for child in children.split_whitespace() {
         command(&["kill", "-KILL", child]);
     }

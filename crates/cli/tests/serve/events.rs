@@ -164,7 +164,8 @@ fn no_event_ends_inside_a_character() {
     let body = json!({"language": "python", "code": code}).to_string();
     let id = client.post("/v1/jobs", &body).json()["id"].as_str().expect("an id").to_owned();
     let events: Vec<_> = Events::open(&client, &format!("/v1/jobs/{id}/output"), None).collect();
-    let outputs: Vec<_> = events.iter().filter(|(_, name, _)| name == "stdout").map(|(_, _, data)| data).collect();
+    let outputs: Vec<_> =
+        events.iter().filter(|(_, name, _)| name == "stdout").map(|(_, _, data)| data).collect();
     assert!(outputs.len() > 3, "it came in one piece: {outputs:?}");
     let text: String = outputs.iter().filter_map(|data| data["text"].as_str()).collect();
     assert!(text.starts_with("añ€😀b"), "{text:?}");

@@ -80,13 +80,21 @@ impl Bed {
         Control::start(store, worker, Settings::default()).await.unwrap()
     }
 
-    pub(crate) async fn permit(&self, control: &Control, action: Action) -> cofferdam_control::Result<Permit> {
+    pub(crate) async fn permit(
+        &self,
+        control: &Control,
+        action: Action,
+    ) -> cofferdam_control::Result<Permit> {
         let scopes = vec!["*".to_owned()];
         let principal = Principal { tenant: self.tenant.clone(), actor: "key-a".into(), agent: None, scopes };
         control.permit(&principal, action, &self.tenant, None).await
     }
 
-    pub(crate) async fn submit(&self, control: &Control, request: JobRequest) -> cofferdam_control::Result<String> {
+    pub(crate) async fn submit(
+        &self,
+        control: &Control,
+        request: JobRequest,
+    ) -> cofferdam_control::Result<String> {
         let permit = self.permit(control, Action::JobCreate).await?;
         Ok(control.create_job(&permit, request, None).await?.id)
     }

@@ -13,7 +13,10 @@ async fn output_and_changes_of_another_process_are_followed() {
     let permit = bed.permit(&other, Action::JobGet).await.unwrap();
     let mut events = other.follow_events(&permit, Some(0)).await.unwrap();
     let lines: String = (0..20).map(|i| format!("line {i}\n")).collect();
-    let id = bed.submit(&control, JobRequest { code: Some(lines.clone()), ..JobRequest::default() }).await.unwrap();
+    let id = bed
+        .submit(&control, JobRequest { code: Some(lines.clone()), ..JobRequest::default() })
+        .await
+        .unwrap();
     let mut follower = other.follow_job(&permit, &id, 0).await.unwrap();
     let (mut text, mut pieces) = (String::new(), 0);
     let end = loop {

@@ -26,7 +26,9 @@ async fn receiver(statuses: &'static [u16]) -> (SocketAddr, Arc<Mutex<Vec<String
                 kept.len() - 1
             };
             let status = statuses[at.min(statuses.len() - 1)];
-            let _ = stream.write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+            let _ = stream
+                .write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes())
+                .await;
         }
     });
     (address, got)
@@ -71,7 +73,10 @@ async fn a_message_is_tried_again_as_it_was_until_it_is_taken() {
     assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
     let body: serde_json::Value = serde_json::from_str(bodies[0]).unwrap();
     assert_eq!((body["job_id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some("errored")));
-    assert_eq!((body["error"].as_str(), body["attempt"].as_i64()), (Some("it was never meant to run"), Some(1)));
+    assert_eq!(
+        (body["error"].as_str(), body["attempt"].as_i64()),
+        (Some("it was never meant to run"), Some(1))
+    );
     for message in &got {
         assert_eq!(header(message, "x-cofferdam-event-id"), body["event_id"].as_str().unwrap());
         let seconds: i64 = header(message, "x-cofferdam-timestamp").parse().unwrap();
@@ -120,7 +125,8 @@ async fn what_one_process_could_not_tell_another_tells() {
     .await;
     let (again, _) = bed.control(slow).await;
     let listener = TcpListener::bind(address).await.unwrap();
-    let (mut stream, _) = tokio::time::timeout(Duration::from_secs(20), listener.accept()).await.unwrap().unwrap();
+    let (mut stream, _) =
+        tokio::time::timeout(Duration::from_secs(20), listener.accept()).await.unwrap().unwrap();
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
     wait_until("the delivery", async || {
         bed.store.deliveries_of(&bed.tenant, &id).await.unwrap()[0].state == "delivered"
