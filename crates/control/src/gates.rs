@@ -107,6 +107,13 @@ impl Gates {
         self.closed_since_ms(gate).is_some()
     }
 
+    /// Whether nothing can be written, as far as is known.
+    pub(crate) fn is_store_shut(&self) -> bool {
+        [Gate::StoreReadOnly, Gate::StoreFull, Gate::StoreUnreachable]
+            .into_iter()
+            .any(|gate| self.is_closed(gate))
+    }
+
     fn closed(&self) -> impl Iterator<Item = Gate> {
         Gate::ALL.into_iter().filter(|gate| self.is_closed(*gate))
     }

@@ -28,8 +28,8 @@ different. `GET /healthz` always answers, `GET /readyz` is 503 while any gate is
 
 const TAIL: &str = "
 A request that is the first to meet the trouble is refused as well, with the same status and code, and may take \
-longer: a database that does not answer is waited for up to 5 seconds. What runs goes on: how a job ended is tried \
-to be written for a minute.
+longer: a database that does not answer is waited for up to 5 seconds. What runs goes on: how a job ended \
+is kept in memory until the store takes it, or the server stops.
 ";
 
 /// The whole page.

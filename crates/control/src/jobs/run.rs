@@ -100,7 +100,8 @@ impl Control {
             result: result.map(|result| result.to_string()),
             at_ms: event.at_ms,
         };
-        while began.elapsed() < END_PATIENCE {
+        // While the store is known to be away nothing new begins, so what waits here is what ran: no more than that.
+        while began.elapsed() < END_PATIENCE || self.parts.gates.is_store_shut() {
             match self.parts.store.finish(finish.clone(), rest.clone(), event.clone()).await {
                 Err(StoreError::Failed(_)) => tokio::time::sleep(KEEP_AFTER).await,
                 _ => break,

@@ -65,7 +65,7 @@ on_both_engines! {
     locks: a_write_does_not_wait_for_ever;
     opening: reopening_keeps_everything, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
-    watching: a_sound_store_is_found_sound_and_unchanged, commits_and_failures_are_told,
+    watching: a_sound_store_is_found_sound_and_unchanged, a_busy_store_is_found_sound, commits_and_failures_are_told,
         progress_of_many_is_told_at_once, the_heads_of_many_chains_are_told_at_once;
     webhooks: each_change_is_noted_for_those_who_want_it, a_refused_change_tells_nobody,
         a_delivery_is_taken_once_and_due_again_until_it_has_ended,
