@@ -2,9 +2,10 @@
 
 use cofferdam_core::JobState;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a webhook can hear of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookEvent {
     Accepted,
@@ -23,15 +24,20 @@ impl WebhookEvent {
 }
 
 /// `webhook` of a job.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"url": "https://example.org/hook"}))]
 #[serde(deny_unknown_fields)]
 pub struct WebhookRequest {
+    /// `https://…`, without a user, a password or a fragment.
+    #[schema(max_length = 2048, pattern = "^https://")]
     pub url: String,
     /// What messages are signed with; made where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 16, max_length = 256)]
     pub secret: Option<String>,
     /// `finished` alone where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1, max_items = 3)]
     pub events: Option<Vec<WebhookEvent>>,
 }
 
@@ -43,10 +49,10 @@ impl std::fmt::Debug for WebhookRequest {
 }
 
 /// A webhook in the answer to the request that made it, and nowhere else.
-#[derive(Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookMade {
     /// There where it was made here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     pub events: Vec<WebhookEvent>,
 }
@@ -58,7 +64,7 @@ impl std::fmt::Debug for WebhookMade {
 }
 
 /// The body of a message.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct WebhookBody {
     /// The same for every attempt to deliver the message.
     pub event_id: String,

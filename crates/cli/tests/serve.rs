@@ -16,6 +16,8 @@ mod faults;
 mod invariants;
 #[path = "serve/observing.rs"]
 mod observing;
+#[path = "serve/odd.rs"]
+mod odd;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "serve/webhooks.rs"]

@@ -1,11 +1,12 @@
 //! The isolation report: which walls a sandbox has, and how that is known.
 
 use crate::InvalidValue;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Whether a sandbox may be made with a mandatory control missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IsolationMode {
     /// Refuse, with the reason and the fix.
@@ -153,7 +154,8 @@ impl fmt::Display for Control {
 }
 
 /// How far a control holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ControlState {
     /// In force, and seen to be by a probe.

@@ -1,13 +1,17 @@
 //! The REST interface. A handler reads a request, asks for a permit, calls one verb, and writes the answer; it
-//! decides nothing. Every error goes through one mapping.
+//! decides nothing. Every error goes through one mapping, and every route is in the OpenAPI document.
 
 mod answer;
 mod auth;
 mod body;
+mod document;
 mod last_event;
 mod observe;
+mod path;
 mod query;
 mod routes;
+
+pub use document::openapi_json;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -28,11 +32,7 @@ static START: LazyLock<String> = LazyLock::new(|| {
 
 /// All routes.
 pub fn router(control: Control) -> Router {
-    let first = routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes());
-    Router::new()
-        .merge(routes::health::routes())
-        .merge(routes::metrics::routes())
-        .nest("/v1", first.merge(routes::events::routes()))
+    Router::from(routes::all())
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -46,8 +46,9 @@ pub async fn serve_metrics(
     control: Control,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let routes = Router::new().merge(routes::metrics::open_routes()).merge(routes::health::routes());
-    let routes = routes.fallback(answer::no_such_path).method_not_allowed_fallback(answer::no_such_method);
+    let routes = routes::for_operators()
+        .fallback(answer::no_such_path)
+        .method_not_allowed_fallback(answer::no_such_method);
     let routes = routes.layer(from_fn_with_state(control.clone(), observe::observe)).with_state(control);
     axum::serve(listener, routes).with_graceful_shutdown(stop).await
 }

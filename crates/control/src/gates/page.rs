@@ -63,12 +63,12 @@ pub fn degradation_page() -> String {
 
 #[cfg(test)]
 mod tests {
-    /// To write the page anew: `COFFERDAM_WRITE_DOCS=1 cargo test -p cofferdam-control the_page`.
+    /// To write the page anew: `COFFERDAM_BLESS=1 cargo test -p cofferdam-control the_page`.
     #[test]
     fn the_page_says_what_the_table_says() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/degradation.md");
         let page = super::degradation_page();
-        if std::env::var_os("COFFERDAM_WRITE_DOCS").is_some() {
+        if std::env::var_os("COFFERDAM_BLESS").is_some() {
             std::fs::write(path, &page).unwrap();
         }
         assert_eq!(

@@ -3,6 +3,8 @@
 
 use crate::answer::Answer;
 use crate::auth::Caller;
+use crate::document::refusals::Always;
+use crate::query::NoQuery;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
@@ -10,17 +12,26 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use cofferdam_control::Control;
 use cofferdam_policy::Action;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Control> {
-    Router::new().route("/metrics", get(with_key))
+pub(super) fn routes() -> OpenApiRouter<Control> {
+    OpenApiRouter::new().routes(routes!(with_key))
 }
 
 /// For the operator's own listener.
-pub(crate) fn open_routes() -> Router<Control> {
+pub(super) fn open_routes() -> Router<Control> {
     Router::new().route("/metrics", get(without_key))
 }
 
-async fn with_key(State(control): State<Control>, caller: Caller) -> Answer {
+/// Show metrics
+///
+/// Of the whole process, in the text form of Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics_read", tag = "server",
+    responses((status = 200, description = "The numbers", content_type = "text/plain", body = String), Always)
+)]
+async fn with_key(State(control): State<Control>, caller: Caller, _: NoQuery) -> Answer {
     caller.permit(&control, Action::MetricsRead).await?;
     Ok(without_key(State(control)).await)
 }

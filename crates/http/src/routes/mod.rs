@@ -1,8 +1,30 @@
 //! A file a resource.
 
-pub(crate) mod audit;
-pub(crate) mod events;
-pub(crate) mod health;
-pub(crate) mod jobs;
-pub(crate) mod keys;
-pub(crate) mod metrics;
+mod audit;
+mod docs;
+mod events;
+mod health;
+mod jobs;
+mod keys;
+mod metrics;
+
+use crate::document::Root;
+use axum::Router;
+use cofferdam_control::Control;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// Every route, and with it the document.
+pub(crate) fn all() -> OpenApiRouter<Control> {
+    let resources = jobs::routes().merge(keys::routes()).merge(audit::routes()).merge(events::routes());
+    OpenApiRouter::with_openapi(Root::openapi())
+        .merge(health::routes())
+        .merge(metrics::routes())
+        .merge(docs::routes())
+        .nest("/v1", resources)
+}
+
+/// What an operator's own listener serves without a key.
+pub(crate) fn for_operators() -> Router<Control> {
+    metrics::open_routes().merge(Router::from(health::routes()))
+}

@@ -123,6 +123,7 @@ fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cofferdam_worker::runtime::{RUNTIMES, Runtime};
 
     fn check(body: &str) -> Result<JobSpec, InvalidValue> {
         let request: JobRequest = serde_json::from_str(body).expect("a request");
@@ -162,6 +163,14 @@ mod tests {
         ] {
             assert_eq!(field(body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn the_wire_lists_every_language_and_its_other_names() {
+        let names =
+            |runtime: &'static Runtime| [runtime.name].into_iter().chain(runtime.aliases.iter().copied());
+        let known: Vec<&str> = RUNTIMES.iter().flat_map(names).collect();
+        assert_eq!(known, cofferdam_api::LANGUAGES);
     }
 
     #[test]
