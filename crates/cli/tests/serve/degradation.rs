@@ -179,7 +179,7 @@ fn a_store_without_room_is_read() {
     assert!(String::from_utf8_lossy(&filled.expect("dd").stderr).contains("No space left"));
     // What the log of the database has room for may still be written.
     wait_until("the disk to be full", || {
-        client.post("/v1/keys", r#"{"name":"a","scopes":["x"]}"#).status == 503
+        client.post("/v1/keys", r#"{"name":"a","scopes":["jobs:read"]}"#).status == 503
     });
     check_column(&client, Gate::StoreFull);
     assert_eq!(client.get(&format!("/v1/jobs/{kept}")).json()["result"]["stdout"], "1\n", "reads are served");

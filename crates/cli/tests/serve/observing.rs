@@ -16,7 +16,7 @@ fn metrics_count_what_was_done_and_repeat_nothing_that_was_said() {
         let body = json!({"language": "python", "code": code}).to_string();
         assert_eq!(client.post("/v1/jobs?wait_ms=30000", &body).status, 200);
     }
-    assert_eq!(client.get("/v1/jobs/unlikely-word?also=unlikely-word").status, 404);
+    assert_eq!(client.get("/v1/jobs/unlikely-word").status, 404);
     assert_eq!(client.get("/unlikely-word").status, 404);
     assert_eq!(client.send("UNLIKELY", "/v1/jobs", "", "").expect("an answer").status, 405);
     let made = client.post("/v1/keys", r#"{"name":"reader","scopes":["jobs:read"]}"#).json();
