@@ -190,14 +190,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<usize>,
 
-    /// Memory that running jobs may have together [default: 3/4 of the machine's]
+    /// Memory of running jobs together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
     #[command(flatten)]
     pub(crate) observe: ObserveArgs,
 
-    /// Address that webhooks may reach although it is not public; may be repeated
+    /// Inner address that webhooks may reach; may be repeated
     #[arg(long, value_name = "NETWORK")]
     pub(crate) webhook_allow: Vec<String>,
 
@@ -220,7 +220,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: String,
 
-    /// Collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318
+    /// Collector of traces by OTLP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
 }
