@@ -10,6 +10,7 @@ mod health;
 mod job;
 mod key;
 mod output;
+mod proof;
 mod result;
 mod webhook;
 
@@ -20,5 +21,6 @@ pub use health::Health;
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
+pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};

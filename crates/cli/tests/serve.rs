@@ -18,6 +18,8 @@ mod invariants;
 mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "serve/webhooks.rs"]

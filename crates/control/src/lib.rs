@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod audit;
 mod clock;
 mod dispatch;
 mod error;
@@ -15,12 +16,18 @@ mod ids;
 mod jobs;
 mod keys;
 mod metrics;
+mod noted;
+mod receipts;
 mod running;
 mod settings;
+mod signing;
+mod terms;
 mod webhooks;
 mod worker;
 
-pub use clock::{now_ms, timestamp};
+pub use audit::AuditExport;
+pub use clock::now_ms;
+pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use feeds::{EventFollower, Followed, Follower};
 pub use gates::{Gate, Refusal, cell, degradation_page};
@@ -28,15 +35,18 @@ pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
 pub use metrics::{Metrics, Phase};
 pub use settings::Settings;
+pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use webhooks::WebhookSettings;
 pub use worker::{Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
-use cofferdam_store::{AuditEntry, AuditEvent, Store};
+use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
 use feeds::Feeds;
 use gates::Gates;
+use noted::Noted;
 use running::Running;
+use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -59,6 +69,8 @@ struct Parts {
     dispatcher: Dispatcher,
     running: Running,
     settings: Settings,
+    signing: Signing,
+    noted: Noted,
     is_draining: AtomicBool,
     /// Whoever follows something has to let go.
     stopped: watch::Sender<bool>,
@@ -79,6 +91,7 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
     pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+        let signing = Signing::open(&settings.signing)?;
         let instance = ids::instance()?;
         store.lose_all_but(instance.clone(), now_ms()).await?;
         let parts = Parts {
@@ -90,6 +103,8 @@ impl Control {
             running: Running::default(),
             deliveries: webhooks::Deliveries::new(&settings.webhooks)?,
             settings,
+            signing,
+            noted: Noted::default(),
             is_draining: AtomicBool::new(false),
             stopped: watch::Sender::new(false),
             metrics: Metrics::default(),
@@ -145,10 +160,6 @@ impl Control {
 
     pub fn is_draining(&self) -> bool {
         self.parts.is_draining.load(Ordering::Relaxed)
-    }
-
-    pub async fn list_audit(&self, permit: &Permit, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        Ok(self.parts.store.audit(permit.tenant(), after_seq, limit).await?)
     }
 
     pub fn store(&self) -> &Store {

@@ -1,6 +1,6 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
-use crate::WebhookSettings;
+use crate::{SigningSettings, WebhookSettings};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,10 +8,12 @@ pub struct Settings {
     /// For this long a claim on a job is believed without another word.
     pub lease: Duration,
     pub webhooks: WebhookSettings,
+    pub signing: SigningSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), webhooks: WebhookSettings::default() }
+        let (webhooks, signing) = (WebhookSettings::default(), SigningSettings::default());
+        Self { lease: Duration::from_secs(30), webhooks, signing }
     }
 }

@@ -3,6 +3,7 @@
 //! This crate is pure. It parses and validates, it never reads a file, a clock or the environment, and it
 //! knows nothing of how a sandbox is made.
 
+mod chain;
 mod check;
 mod cpus;
 mod duration;
@@ -17,8 +18,10 @@ mod outcome;
 mod output;
 mod result;
 mod size;
+mod timestamp;
 mod utf8;
 
+pub use chain::{AuditEntry, chain_hash};
 pub use check::{Check, CheckState};
 pub use cpus::Cpus;
 pub use duration::parse_duration;
@@ -33,4 +36,5 @@ pub use outcome::{LimitHit, LimitKind, Outcome};
 pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
 pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use size::ByteSize;
+pub use timestamp::{parse_timestamp, timestamp};
 pub use utf8::CutCharacter;

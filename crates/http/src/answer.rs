@@ -103,7 +103,7 @@ impl From<ControlError> for Problem {
                 problem
             }
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
-            ControlError::Store(_) => {
+            ControlError::Store(_) | ControlError::Signing(_) => {
                 // What the database said is for the operator, not for a caller.
                 tracing::error!(error = text, "the store failed");
                 Self::new(ErrorCode::Unavailable, "the store does not answer", "try again in a moment")

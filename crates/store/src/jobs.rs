@@ -15,6 +15,8 @@ pub struct NewJob {
     pub task_id: String,
     /// The request, as it will be run.
     pub spec: String,
+    /// Under which it was let in: what its receipt says and the request does not.
+    pub terms: Option<String>,
     pub created_at_ms: Millis,
     /// The trace that it is a part of, for whoever runs it later.
     pub traceparent: Option<String>,
@@ -69,11 +71,14 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    /// Of the last start; none if it never ran.
+    pub started_at_ms: Option<Millis>,
+    pub terms: Option<String>,
     pub traceparent: Option<String>,
 }
 
 const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by, traceparent";
+                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, traceparent";
 
 fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -92,7 +97,9 @@ fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
-        traceparent: row.try_get(15)?,
+        started_at_ms: row.try_get(15)?,
+        terms: row.try_get(16)?,
+        traceparent: row.try_get(17)?,
     })
 }
 
@@ -218,8 +225,9 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _, traceparent, webhook } = job;
-    texts::check([("the agent", agent.as_deref()), ("the trace", traceparent.as_deref())])?;
+    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _, traceparent, webhook } = job;
+    texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
+    texts::check([("the trace", traceparent.as_deref())])?;
     webhook.as_ref().map_or(Ok(()), webhooks::check)?;
     texts::check([
         ("the job's id", id.as_str()),
@@ -263,11 +271,12 @@ impl crate::writer::Act<Accepted> for Accept {
             Some(_) => (JobState::Running, 1),
             None => (JobState::Queued, 0),
         };
+        let started_at = claim.as_ref().map(|_| job.created_at_ms);
         let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
         sqlx::query(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms, traceparent, has_webhook) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12)",
+             starts, worker, lease_until_ms, started_at_ms, terms, traceparent, has_webhook) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14)",
         )
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -279,6 +288,8 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(fence)
         .bind(worker)
         .bind(lease)
+        .bind(started_at)
+        .bind(job.terms)
         .bind(job.traceparent)
         .bind(i64::from(job.webhook.is_some()))
         .execute(&mut *connection)
@@ -356,7 +367,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
     {
         let row = sqlx::query(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
-             lease_until_ms = $2, transition_at_ms = $3 WHERE id = $4 AND state = 'queued' \
+             lease_until_ms = $2, transition_at_ms = $3, started_at_ms = $3 WHERE id = $4 AND state = 'queued' \
              RETURNING fence, tenant_id, has_webhook",
         )
         .bind(self.claim.worker)

@@ -6,11 +6,13 @@
 //! and says so.
 
 mod audit;
+mod audit_list;
 mod counts;
 mod engine;
 mod error;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod migrate;
 mod output;
@@ -20,7 +22,9 @@ mod texts;
 mod webhooks;
 mod writer;
 
-pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use audit::{AuditEvent, AuditHead};
+pub use audit_list::AuditFilter;
+pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use counts::Counts;
 pub use engine::Location;
 pub use error::StoreError;

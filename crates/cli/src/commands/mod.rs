@@ -1,10 +1,14 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
+mod audit;
 mod completions;
 mod doctor;
+mod receipt;
 mod run;
 mod serve;
+mod signing_key;
 mod usage;
+mod verdict;
 
 use crate::args::{Cli, Command};
 use clap::Parser;
@@ -31,6 +35,9 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Audit(args) => audit::audit(&args),
+        Command::Receipt(args) => receipt::receipt(&args),
+        Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

@@ -30,6 +30,9 @@ fn request(action: Action) -> Option<(&'static str, &'static str, &'static str)>
         Action::KeyCreate => ("POST", "/v1/keys", r#"{"name":"a","scopes":["jobs:read"]}"#),
         Action::KeyList => ("GET", "/v1/keys", ""),
         Action::KeyDelete => ("DELETE", "/v1/keys/key-none", ""),
+        Action::ReceiptGet => ("GET", "/v1/jobs/job-none/receipt", ""),
+        Action::AuditHead => ("GET", "/v1/audit/head", ""),
+        Action::AuditExport => ("GET", "/v1/audit/export", ""),
         Action::MetricsRead => ("GET", "/metrics", ""),
         // It does not end; its head is all that is looked at.
         Action::EventList => return None,

@@ -1,6 +1,7 @@
 //! `job.create`: a request becomes a job that is kept.
 
-use crate::{Control, ControlError, Phase, Result, ids, now_ms};
+use crate::terms::Terms;
+use crate::{Control, ControlError, Phase, Result, ids, now_ms, receipts};
 use cofferdam_api::{JobRequest, WebhookMade};
 use cofferdam_core::{InvalidValue, TaskId};
 use cofferdam_policy::Permit;
@@ -47,18 +48,24 @@ impl Control {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
+        let terms = Terms::new(self.parts.policy.version(), &limits);
         let job = NewJob {
             id: id.to_string(),
             tenant: permit.tenant().to_owned(),
             agent: request.agent.clone().or_else(|| permit.principal().agent.clone()),
             task_id: task_id.as_str().to_owned(),
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
+            terms: terms.write(),
             created_at_ms: now_ms(),
             traceparent: current_traceparent(),
             webhook,
         };
         let room = self.take_room(limits.memory_bytes, true);
-        let mut events = vec![self.event(permit, "job.accepted", id.as_str(), json!({}))];
+        let details = json!({
+            "work_sha256": receipts::work(&request).sha256,
+            "policy_sha256": terms.policy_sha256,
+        });
+        let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
         let claim = room.as_ref().map(|_| self.new_claim());
         if claim.is_some() {
             let details = json!({"worker": self.parts.instance});

@@ -7,6 +7,7 @@ use crate::{Control, Phase, now_ms};
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{CutCharacter, JobId, JobState, Outcome, TaskId};
+use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
 use cofferdam_telemetry::TRACE;
 use serde_json::json;
@@ -47,8 +48,9 @@ impl Control {
             if matches!(&end, RunEnd::Errored { code: "sandbox_failed", .. }) {
                 control.parts.trouble.notify_one();
             }
-            let finish = info_span!(target: TRACE, "store.finish");
-            control.finish(&id, tenant, fence, end, log.into_rest()).instrument(finish).await;
+            let span = info_span!(target: TRACE, "store.finish");
+            let (kept, rest) = log.into_kept();
+            control.finish(&id, tenant, fence, end, kept, rest).instrument(span).await;
             control.parts.running.remove(&id);
             control.parts.feeds.tell_end(&id);
             if has_webhook {
@@ -78,9 +80,17 @@ impl Control {
     }
 
     /// Writes how a job ended. A store that fails is tried again for a while: the run itself cannot be repeated.
-    async fn finish(&self, id: &str, tenant: String, fence: i64, end: RunEnd, rest: Vec<OutputEvent>) {
+    async fn finish(
+        &self,
+        id: &str,
+        tenant: String,
+        fence: i64,
+        end: RunEnd,
+        kept: [KeptStream; 2],
+        rest: Vec<OutputEvent>,
+    ) {
         let began = Instant::now();
-        let (state, reason, message, result) = self.describe(end);
+        let (state, reason, message, result) = self.describe(end, &kept);
         // A message may quote what the guest said, and no database keeps a NUL in a text.
         let message = message.map(|text| text.replace('\0', "\u{fffd}"));
         let event = AuditEvent {
@@ -88,7 +98,7 @@ impl Control {
             kind: "job.finished",
             actor: "system".to_owned(),
             resource: id.to_owned(),
-            details: json!({"state": state, "reason": reason}),
+            details: details(state, reason.as_deref(), &self.parts.instance, result.as_ref()),
         };
         let finish = Finish {
             id: id.to_owned(),
@@ -110,11 +120,11 @@ impl Control {
         self.parts.metrics.phase(Phase::Finish, began.elapsed());
     }
 
-    fn describe(&self, end: RunEnd) -> Described {
+    fn describe(&self, end: RunEnd, kept: &[KeptStream; 2]) -> Described {
         if let RunEnd::Result(result) = &end {
             self.parts.metrics.outcome(&result.outcome);
         }
-        let described = describe(end);
+        let described = describe(end, kept);
         if described.0 == JobState::Errored {
             let failed = Outcome::Failed { code: String::new(), message: String::new() };
             self.parts.metrics.outcome(&failed);
@@ -123,15 +133,34 @@ impl Control {
     }
 }
 
+/// What the audit says of an end: how and where, and what was kept of the output, but nothing that was written in it.
+fn details(
+    state: JobState,
+    reason: Option<&str>,
+    worker: &str,
+    result: Option<&serde_json::Value>,
+) -> serde_json::Value {
+    let field = |name: &str| result.and_then(|result| result.get(name)).cloned().unwrap_or_default();
+    let mut outcome = field("outcome");
+    if let Some(object) = outcome.as_object_mut() {
+        object.remove("message");
+    }
+    json!({
+        "state": state, "reason": reason, "outcome": outcome, "exit_code": field("exit_code"),
+        "worker": worker, "sandbox_id": field("sandbox_id"),
+        "stdout_sha256": field("stdout_sha256"), "stderr_sha256": field("stderr_sha256"),
+    })
+}
+
 type Described = (JobState, Option<String>, Option<String>, Option<serde_json::Value>);
 
 /// The state, its reason, a message, and the result without the output, which is kept apart.
-fn describe(end: RunEnd) -> Described {
-    match end {
+fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
+    let (state, reason, message, mut result) = match end {
         RunEnd::Errored { code, message } => {
             let outcome = Outcome::Failed { code: code.to_owned(), message: message.clone() };
             let result = json!({"exit_code": null, "outcome": outcome, "stdout": "", "stderr": ""});
-            (JobState::Errored, Some(code.to_owned()), Some(message), Some(result))
+            (JobState::Errored, Some(code.to_owned()), Some(message), result)
         }
         RunEnd::Result(result) => {
             let state = JobState::of(&result.outcome);
@@ -142,9 +171,20 @@ fn describe(end: RunEnd) -> Described {
                 object.remove("stdout");
                 object.remove("stderr");
             }
-            (state, reason, message(&result.outcome), Some(value))
+            (state, reason, message(&result.outcome), value)
         }
+    };
+    for (name, kept) in ["stdout", "stderr"].into_iter().zip(kept) {
+        result[format!("{name}_sha256")] = json!(kept.sha256);
+        result[format!("{name}_size_bytes")] = json!(kept.size_bytes);
     }
+    (state, reason, message, Some(result))
+}
+
+/// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
+struct KeptStream {
+    sha256: Digest,
+    size_bytes: usize,
 }
 
 /// What happened, for people.
@@ -176,6 +216,7 @@ struct Log {
     tried: usize,
     kept: [usize; 2],
     cut: [CutCharacter; 2],
+    hashers: [Hasher; 2],
     since: tokio::time::Instant,
     phase: PhaseSpan,
 }
@@ -211,6 +252,7 @@ impl Log {
             tried: 0,
             kept: [0; 2],
             cut: Default::default(),
+            hashers: Default::default(),
             since: tokio::time::Instant::now(),
             phase: PhaseSpan::begin(Phase::SandboxStart),
         }
@@ -236,13 +278,17 @@ impl Log {
         self.next_seq += 1;
     }
 
-    fn into_rest(mut self) -> Vec<OutputEvent> {
+    /// What the streams were, and what of them is not in the store yet.
+    fn into_kept(mut self) -> ([KeptStream; 2], Vec<OutputEvent>) {
         self.control.parts.metrics.phase(self.phase.phase, self.phase.began.elapsed());
         for (at, kind) in [OutputKind::Stdout, OutputKind::Stderr].into_iter().enumerate() {
             let rest = self.cut[at].end();
             self.add(kind, &rest);
         }
-        self.waiting
+        let [out, err] = self.hashers;
+        let [out_bytes, err_bytes] = self.kept;
+        let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
+        ([kept(out, out_bytes), kept(err, err_bytes)], self.waiting)
     }
 }
 
@@ -266,6 +312,7 @@ impl OutputSink for Log {
             // No event ends inside a character.
             let whole = self.cut[at].push(&bytes[..taken]);
             self.add(kind, &whole);
+            self.hashers[at].update(&bytes[..taken]);
             self.kept[at] += taken;
         }
         if taken < bytes.len() && room > 0 {

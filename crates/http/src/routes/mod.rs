@@ -7,6 +7,8 @@ mod health;
 mod jobs;
 mod keys;
 mod metrics;
+mod receipts;
+mod signing_keys;
 
 use crate::document::Root;
 use axum::Router;
@@ -16,7 +18,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// Every route, and with it the document.
 pub(crate) fn all() -> OpenApiRouter<Control> {
-    let resources = jobs::routes().merge(keys::routes()).merge(audit::routes()).merge(events::routes());
+    let resources = jobs::routes()
+        .merge(keys::routes())
+        .merge(audit::routes())
+        .merge(events::routes())
+        .merge(receipts::routes())
+        .merge(signing_keys::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(metrics::routes())

@@ -7,7 +7,7 @@ mod request;
 use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
 use crate::exit::Failure;
-use cofferdam_control::{Capacity, Control, Settings, WebhookSettings};
+use cofferdam_control::{Capacity, Control, Settings, SigningSettings, WebhookSettings};
 use cofferdam_core::ByteSize;
 use cofferdam_store::{Location, Store};
 use cofferdam_webhook::Network;
@@ -35,7 +35,8 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
     let metrics = args.observe.metrics_listen.as_deref();
     let metrics = metrics.map(|text| parse_address("--metrics-listen", text)).transpose()?;
     let capacity = capacity(args)?;
-    let settings = Settings { webhooks: webhooks(args)?, ..Settings::default() };
+    let signing = SigningSettings { folder: Some(args.data.join("signing")) };
+    let settings = Settings { webhooks: webhooks(args)?, signing, ..Settings::default() };
     let observing = Observing::begin(&args.observe)?;
     let served = run(args, backend, address, metrics, capacity, settings);
     observing.end();
