@@ -166,6 +166,8 @@ impl Asker {
             spec: r#"{"language":"python","code":"print(1)"}"#.to_owned(),
             terms: None,
             created_at_ms: now,
+            traceparent: None,
+            webhook: None,
         };
         let claim = Claim { worker: "wrk-bench".to_owned(), lease_until_ms: now + 30_000 };
         let events = vec![event("job.accepted", &id, now), event("job.running", &id, now)];

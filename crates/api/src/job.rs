@@ -1,6 +1,6 @@
 //! Jobs on the wire.
 
-use crate::JobResult;
+use crate::{JobResult, WebhookMade, WebhookRequest};
 use cofferdam_core::JobState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,9 +73,8 @@ pub struct JobRequest {
     pub agent: Option<String>,
     /// Your own notes, at most 32, each name and value of at most 512 bytes.
     pub metadata: BTreeMap<String, String>,
-    /// Not built yet.
-    #[schema(value_type = Option<Object>)]
-    pub webhook: Option<serde_json::Value>,
+    /// Tells you what becomes of the job.
+    pub webhook: Option<WebhookRequest>,
     /// Not built yet: jobs are started at most once.
     pub retries: Option<u32>,
 }
@@ -154,6 +153,9 @@ pub struct Job {
     /// There once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JobResult>,
+    /// In the answer that made it only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookMade>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -6,6 +6,7 @@
 mod artifact;
 mod audit;
 mod error;
+mod feed;
 mod health;
 mod job;
 mod key;
@@ -13,12 +14,14 @@ mod output;
 mod proof;
 mod result;
 mod tenant;
+mod webhook;
 
 pub use artifact::{
     Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
 };
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use feed::{FeedData, FeedInitData};
 pub use health::Health;
 pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
@@ -26,3 +29,4 @@ pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, Tru
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
+pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};

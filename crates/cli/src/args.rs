@@ -104,7 +104,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Copy a server's data into one file, while it runs
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupArgs),
@@ -289,9 +289,39 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) dev_no_auth: bool,
 
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+
+    /// Inner address that webhooks may reach; may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) webhook_allow: Vec<String>,
+
+    /// Takes webhooks whose URL begins with http://, too
+    #[arg(long)]
+    pub(crate) webhook_http: bool,
+
     /// Any setting of the file, such as limits.memory_max=4g; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Address on loopback that serves /metrics without a key
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics_listen: Option<String>,
+
+    /// auto, human or json; auto is human on a terminal [default: auto]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) log_format: Option<String>,
+
+    /// off, error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+
+    /// Collector of traces by OTLP, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
 }
 
 #[derive(Debug, Args)]

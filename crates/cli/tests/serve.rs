@@ -6,6 +6,12 @@ mod api;
 mod artifacts;
 #[path = "serve/client.rs"]
 mod client;
+#[path = "serve/collector.rs"]
+mod collector;
+#[path = "serve/degradation.rs"]
+mod degradation;
+#[path = "serve/events.rs"]
+mod events;
 #[path = "serve/faults.rs"]
 mod faults;
 #[path = "serve/identity.rs"]
@@ -16,9 +22,13 @@ mod invariants;
 mod keeping;
 #[path = "serve/limits.rs"]
 mod limits;
+#[path = "serve/observing.rs"]
+mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
 #[path = "serve/proofs.rs"]
 mod proofs;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/webhooks.rs"]
+mod webhooks;

@@ -4,9 +4,10 @@
 use crate::fair::{Amount, Fairness, Ticket, Waiting};
 use crate::quota::Quotas;
 use crate::worker::Capacity;
-use crate::{Control, now_ms};
+use crate::{Control, Phase, now_ms};
 use cofferdam_api::JobRequest;
 use cofferdam_store::{AuditEvent, Claim, JobRecord};
+use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,6 +150,12 @@ impl Control {
         Room { parts: Arc::clone(&self.parts), tenant: tenant.to_owned(), needs, ticket }
     }
 
+    /// The slots and the memory that are taken.
+    pub(crate) fn room_used(&self) -> (u64, u64) {
+        let used = self.parts.dispatcher.state().used;
+        (used.slots, used.memory_bytes)
+    }
+
     pub(crate) fn new_claim(&self) -> Claim {
         let lease_until_ms = now_ms() + self.parts.settings.lease.as_millis() as i64;
         Claim { worker: self.parts.instance.clone(), lease_until_ms }
@@ -258,7 +265,15 @@ impl Control {
         let claim = self.new_claim();
         let handle = self.parts.running.add(&job.id);
         match self.parts.store.claim(job.id.clone(), claim, event).await {
-            Ok(fence) => self.spawn_run(job.id, job.tenant, job.task_id, fence, request.ok(), handle, room),
+            Ok(fence) => {
+                let waited = (now_ms() - job.created_at_ms).max(0) as u64;
+                self.parts.metrics.phase(Phase::WaitForRoom, Duration::from_millis(waited));
+                let span = tracing::info_span!(target: TRACE, "job.dispatch");
+                continue_trace(&span, job.traceparent.as_deref().unwrap_or_default());
+                let run =
+                    || self.spawn_run(job.id, job.tenant, job.task_id, fence, request.ok(), handle, room);
+                span.in_scope(run);
+            }
             // Somebody was quicker, or it was cancelled meanwhile.
             Err(_) => self.parts.running.remove(&job.id),
         }

@@ -54,6 +54,9 @@ pub enum ControlError {
     /// The bytes of an artifact could not be kept or read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
+    /// What was asked for cannot be done while a gate is closed.
+    #[error("{}", gate.reason())]
+    Gated { gate: crate::Gate, since_ms: i64, retry_after_seconds: u64 },
 
     /// New work is not taken just now.
     #[error("{0}")]

@@ -13,11 +13,13 @@ mod clock;
 mod dispatch;
 mod error;
 mod fair;
-mod follow;
+mod feeds;
+mod gates;
 mod ids;
 mod jobs;
 mod keys;
 mod limits;
+mod metrics;
 mod noted;
 mod quota;
 mod receipts;
@@ -28,6 +30,7 @@ mod signing;
 mod tenants;
 mod terms;
 mod tokens;
+mod webhooks;
 mod worker;
 
 pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
@@ -35,17 +38,20 @@ pub use audit::{AuditExport, chain_start};
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
-pub use follow::{Followed, Follower};
+pub use feeds::{EventFollower, Followed, Follower};
+pub use gates::{Gate, Refusal, cell, degradation_page};
 pub use jobs::{Submitted, job_view};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
+pub use metrics::{Metrics, Phase};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use settings::Settings;
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
-pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
+pub use webhooks::WebhookSettings;
+pub use worker::{Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
 
 use artifacts::Artifacts;
 use bypass::Bypass;
@@ -54,12 +60,15 @@ use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use feeds::Feeds;
+use gates::Gates;
 use noted::Noted;
 use running::Running;
 use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 
 /// The tenant that a server begins with.
 pub const FIRST_TENANT: &str = "default";
@@ -88,6 +97,14 @@ struct Parts {
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
+    /// Whoever follows something has to let go.
+    stopped: watch::Sender<bool>,
+    metrics: Metrics,
+    gates: Gates,
+    /// Something may be wrong, and is worth a look.
+    trouble: Notify,
+    feeds: Feeds,
+    deliveries: webhooks::Deliveries,
 }
 
 impl std::fmt::Debug for Control {
@@ -136,17 +153,26 @@ impl Control {
             worker,
             instance,
             running: Running::default(),
+            deliveries: webhooks::Deliveries::new(&settings.webhooks)?,
             settings,
             artifacts: vault.map(Artifacts::new),
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),
+            stopped: watch::Sender::new(false),
+            metrics: Metrics::default(),
+            gates: Gates::default(),
+            trouble: Notify::new(),
+            feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
         control.spawn_dispatch();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
         control.spawn_sweep();
+        control.spawn_watch();
+        control.spawn_feeds();
+        control.spawn_webhooks();
         Ok(control)
     }
 
@@ -169,9 +195,11 @@ impl Control {
         tenant: &str,
         facts: Facts<'_>,
     ) -> Result<Permit> {
+        self.pass_gates(action)?;
         match self.parts.policy.decide_on(principal, action, tenant, facts) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
+                self.parts.metrics.denials.one(&denial.rule);
                 let event = AuditEvent {
                     at_ms: now_ms(),
                     kind: "denied",
@@ -196,6 +224,7 @@ impl Control {
         let _ = tokio::time::timeout(time, idle).await;
         // A store that is gone by now has told of it elsewhere.
         let _ = self.note_bypass().await;
+        self.parts.stopped.send_replace(true);
     }
 
     pub fn is_draining(&self) -> bool {

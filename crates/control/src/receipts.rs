@@ -161,6 +161,7 @@ mod tests {
             fence: 1,
             starts: 1,
             worker: Some("wrk-a".into()),
+            traceparent: None,
             cancelled_by: Some("key-a".into()),
             output_expired_at_ms: None,
             started_at_ms: Some(10),

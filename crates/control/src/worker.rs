@@ -14,6 +14,23 @@ pub struct Capacity {
     pub memory_bytes: u64,
 }
 
+/// Whether work can be given to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ready,
+    NoWorker,
+    /// It cannot make sandboxes; the text says why, for the operator.
+    BackendUnhealthy(String),
+}
+
+/// What a worker's pool has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkerCounts {
+    pub warm: u64,
+    pub cold: u64,
+    pub waiting: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -23,6 +40,9 @@ pub enum Stream {
 /// Takes output as it comes.
 #[async_trait]
 pub trait OutputSink: Send {
+    /// The sandbox stands and its process runs.
+    fn started(&mut self) {}
+
     fn push(&mut self, stream: Stream, bytes: &[u8]);
     async fn ready(&mut self);
 
@@ -47,6 +67,15 @@ pub enum RunEnd {
 #[async_trait]
 pub trait Worker: Send + Sync {
     fn capacity(&self) -> Capacity;
+
+    /// Asked every few seconds, and after a run that could not begin.
+    async fn health(&self) -> Health {
+        Health::Ready
+    }
+
+    fn counts(&self) -> WorkerCounts {
+        WorkerCounts::default()
+    }
 
     /// Whether a request could be run, and within which limits: everything that can be refused beforehand is
     /// refused here.

@@ -79,6 +79,8 @@ impl Bed {
             task_id: "task".to_owned(),
             spec: r#"{"language":"python","code":"print(1)"}"#.to_owned(),
             terms: None,
+            traceparent: None,
+            webhook: None,
             created_at_ms: 1,
         };
         let claim = Claim { worker: "wrk-a".to_owned(), lease_until_ms: i64::MAX };

@@ -93,6 +93,8 @@ impl Bed {
             spec: "{}".to_owned(),
             terms: None,
             created_at_ms: at_ms,
+            traceparent: None,
+            webhook: None,
         };
         let claim = Claim { worker: "w".to_owned(), lease_until_ms: at_ms };
         let name = Idempotency { route: "POST /v1/jobs", name: id.to_owned(), body_hash: "b".to_owned() };

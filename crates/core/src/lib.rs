@@ -19,6 +19,7 @@ mod output;
 mod result;
 mod size;
 mod timestamp;
+mod utf8;
 
 pub use chain::{AuditEntry, chain_hash};
 pub use check::{Check, CheckState};
@@ -36,3 +37,4 @@ pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
 pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use size::ByteSize;
 pub use timestamp::{parse_timestamp, timestamp};
+pub use utf8::CutCharacter;

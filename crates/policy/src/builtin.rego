@@ -22,6 +22,8 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"event.list": "jobs:read",
+	"metrics.read": "metrics:read",
 	"tenant.create": "tenants:write",
 	"tenant.list": "tenants:read",
 	"tenant.get": "tenants:read",

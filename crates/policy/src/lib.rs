@@ -40,6 +40,8 @@ pub enum Action {
     KeyCreate,
     KeyList,
     KeyDelete,
+    EventList,
+    MetricsRead,
     TenantCreate,
     TenantList,
     TenantGet,
@@ -48,7 +50,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -66,6 +68,8 @@ impl Action {
         Self::KeyCreate,
         Self::KeyList,
         Self::KeyDelete,
+        Self::EventList,
+        Self::MetricsRead,
         Self::TenantCreate,
         Self::TenantList,
         Self::TenantGet,
@@ -92,6 +96,8 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",
             Self::KeyDelete => "key.delete",
+            Self::EventList => "event.list",
+            Self::MetricsRead => "metrics.read",
             Self::TenantCreate => "tenant.create",
             Self::TenantList => "tenant.list",
             Self::TenantGet => "tenant.get",

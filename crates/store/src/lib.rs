@@ -11,6 +11,7 @@ mod audit_list;
 #[cfg(feature = "bulk")]
 pub mod bulk;
 mod check;
+mod counts;
 mod engine;
 mod error;
 pub mod file;
@@ -22,11 +23,14 @@ mod limit;
 mod migrate;
 mod output;
 mod patience;
+mod probe;
+mod progress;
 mod retention;
 mod settle;
 mod statements;
 mod tenants;
 mod texts;
+mod webhooks;
 mod writer;
 
 pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
@@ -34,6 +38,7 @@ pub use audit::{AuditEvent, AuditHead};
 pub use audit_list::AuditFilter;
 pub use check::Checked;
 pub use cofferdam_core::{AuditEntry, chain_hash};
+pub use counts::Counts;
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
@@ -41,12 +46,16 @@ pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
 pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use output::{OutputEvent, OutputKind};
 pub use patience::Patience;
+pub use probe::Probe;
+pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};
 pub use tenants::{QuotaOverrides, TenantRecord};
+pub use webhooks::{Delivery, NewWebhook};
 
+use counts::Told;
 use engine::Engine;
 use writer::Writer;
 
@@ -60,6 +69,7 @@ pub type Millis = i64;
 pub struct Store {
     engine: Engine,
     writer: Writer,
+    told: Told,
 }
 
 impl Store {
@@ -72,8 +82,9 @@ impl Store {
         let engine = Engine::open(location, patience).await?;
         let mut connection = engine.connect_first().await?;
         migrate::migrate(&mut connection, engine.kind()).await?;
-        let writer = Writer::start(engine.clone(), connection);
-        Ok(Self { engine, writer })
+        let told = Told::default();
+        let writer = Writer::start(engine.clone(), connection, told.clone());
+        Ok(Self { engine, writer, told })
     }
 
     /// Whether the database answers.

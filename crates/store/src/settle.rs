@@ -1,7 +1,8 @@
 //! A store that comes from a backup is not where it was: what ran or waited then may have ended since, and nobody here
 //! knows how.
 
-use crate::{AuditEvent, Millis, Result, Store, audit};
+use crate::{AuditEvent, Millis, Result, Store, audit, jobs};
+use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
 /// Nobody's name: no worker that the backup knows of runs any more.
@@ -59,7 +60,8 @@ impl crate::writer::Act<u64> for EndQueued {
         let rows = sqlx::query(
             "UPDATE jobs SET state = 'errored', reason = 'restored', message = 'it waited when the backup was made; \
              whether it was run since is not known', transition_at_ms = $1 WHERE id IN \
-             (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) RETURNING id, tenant_id",
+             (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) \
+             RETURNING id, tenant_id, fence, has_webhook",
         )
         .bind(self.now)
         .bind(AT_ONCE)
@@ -67,6 +69,10 @@ impl crate::writer::Act<u64> for EndQueued {
         .await?;
         for row in &rows {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            if row.try_get::<i64, _>(3)? != 0 {
+                let fence = row.try_get(2)?;
+                jobs::tell(connection, &id, "finished", fence, JobState::Errored, None, self.now).await?;
+            }
             let event = AuditEvent {
                 at_ms: self.now,
                 kind: "job.finished",

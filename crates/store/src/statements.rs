@@ -1,7 +1,7 @@
 //! The questions that callers' requests become, by name: for those who ask an engine how it would go about them.
 
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
-use crate::{JobFilter, audit, jobs, keys, output};
+use crate::{JobFilter, audit, jobs, keys, output, progress, webhooks};
 use cofferdam_core::JobState;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,12 @@ pub fn statements() -> Vec<Statement> {
     let mut all: Vec<(String, String)> = [
         ("job", jobs::get()),
         ("jobs that wait", jobs::queued()),
+        ("how many wait", jobs::COUNT_QUEUED.to_owned()),
+        ("progress of jobs", progress::of_jobs(2)),
+        ("heads of chains", progress::of_tenants(2)),
+        ("deliveries that are due", webhooks::due()),
+        ("deliveries of a job", webhooks::of_job()),
+        ("old deliveries", webhooks::FORGET.to_owned()),
         ("jobs of others", jobs::LOSE.to_owned()),
         ("output", output::READ.to_owned()),
         ("key by hash", keys::by_hash()),

@@ -2,6 +2,7 @@
 
 use cofferdam_control::Keep;
 use cofferdam_core::{ByteSize, Cpus as CpuShare, parse_duration};
+use cofferdam_webhook::Network;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -252,5 +253,29 @@ impl<K: Kind> Kind for Maybe<K> {
 
     fn show(value: &Self::Value) -> String {
         value.as_ref().map(K::show).unwrap_or_default()
+    }
+}
+
+/// `["127.0.0.1", "10.1.0.0/16"]`; as text with commas between.
+pub(crate) struct Networks;
+
+impl Kind for Networks {
+    type Value = Vec<Network>;
+    const WRITTEN: &'static str = "networks such as [\"127.0.0.1\", \"10.1.0.0/16\"]";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        let Some(list) = value.as_array() else { return string(value) };
+        let texts: Option<Vec<String>> = list.iter().map(|item| string(item.get_ref())).collect();
+        texts.map(|texts| texts.join(","))
+    }
+
+    fn parse(text: &str) -> Result<Vec<Network>, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let fix = "write addresses or networks, such as 127.0.0.1 or 10.1.0.0/16";
+        parts.map(|part| Network::parse(part).ok_or_else(|| fix.to_owned())).collect()
+    }
+
+    fn show(value: &Vec<Network>) -> String {
+        value.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that goes with the test.
@@ -31,6 +31,7 @@ impl Drop for Folder {
 
 pub(crate) struct Server {
     child: Child,
+    stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
     pub(crate) key: String,
 }
@@ -43,24 +44,33 @@ impl Server {
 
     /// The same with some variables in its environment.
     pub(crate) fn start_in(data: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let options = [&["--log-level", "warn"], options].concat();
+        Self::start_with(data, &options, variables, Stdio::inherit())
+    }
+
+    /// The same, with its log in a file.
+    pub(crate) fn start_logging(data: &Path, options: &[&str], log: &Path) -> Self {
+        Self::start_with(data, options, &[], std::fs::File::create(log).expect("a log").into())
+    }
+
+    fn start_with(data: &Path, options: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
-        command
-            .arg("serve")
-            .arg("--data")
-            .arg(data)
-            .args(["--listen", "127.0.0.1:0"])
-            .args(options)
-            .envs(variables.iter().copied());
-        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on http://").map(str::parse);
-        let Some(Ok(address)) = address else {
+        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options);
+        command.envs(variables.iter().copied());
+        command.stdout(Stdio::piped()).stdin(Stdio::null()).stderr(stderr);
+        let mut child = command.spawn().expect("a server");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
+        let Some(address) = address(&mut stdout, "listening on http://") else {
             let _ = child.kill();
-            panic!("the server said {line:?}");
+            panic!("the server does not listen");
         };
         let key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
-        Self { child, address, key }
+        Self { child, stdout, address, key }
+    }
+
+    /// Where it has its metrics, if it was asked to have them apart.
+    pub(crate) fn metrics_address(&mut self) -> SocketAddr {
+        address(&mut self.stdout, "metrics on http://").expect("an address of metrics")
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -86,6 +96,13 @@ impl Server {
         self.signal("TERM");
         self.child.wait().expect("its end").code()
     }
+}
+
+/// The address in the next line, which begins so.
+fn address(stdout: &mut BufReader<ChildStdout>, begin: &str) -> Option<SocketAddr> {
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a line");
+    line.trim().strip_prefix(begin)?.trim_end_matches("/metrics").parse().ok()
 }
 
 impl Drop for Server {

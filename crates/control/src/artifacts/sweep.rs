@@ -33,7 +33,7 @@ impl Control {
                     full_at = Instant::now() + settings.full_sweep;
                 }
                 if let Err(error) = swept {
-                    eprintln!("cofferdam: the sweep of artifacts was cut short: {error}");
+                    tracing::error!("the sweep of artifacts was cut short: {error}");
                 }
                 let Ok(artifacts) = control.artifacts() else { return };
                 let _ = timeout(settings.sweep, artifacts.swept.notified()).await;

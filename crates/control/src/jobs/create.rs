@@ -1,18 +1,23 @@
 //! `job.create`: a request becomes a job that is kept.
 
 use crate::terms::Terms;
-use crate::{Control, ControlError, Result, ids, now_ms, receipts};
-use cofferdam_api::JobRequest;
+use crate::{Control, ControlError, Phase, Result, ids, now_ms, receipts};
+use cofferdam_api::{JobRequest, WebhookMade};
 use cofferdam_core::{InvalidValue, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{Accepted, Idempotency, NewJob};
+use cofferdam_telemetry::{TRACE, current_traceparent};
 use serde_json::json;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, info_span};
 
 /// A job that is kept, now or from an earlier request of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     pub id: String,
+    /// Where it has one, and this request has made it.
+    pub webhook: Option<WebhookMade>,
 }
 
 const MAX_METADATA: usize = 32;
@@ -39,6 +44,7 @@ impl Control {
                 InvalidValue::new("limits.memory_bytes", value, "no worker has that much memory").into()
             );
         }
+        let (webhook, made) = self.take_webhook(&mut request)?.unzip();
         let id = ids::job()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
@@ -53,6 +59,8 @@ impl Control {
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
             terms: terms.write(),
             created_at_ms: now_ms(),
+            traceparent: current_traceparent(),
+            webhook,
         };
         let quotas = self.quotas(permit.tenant()).await?;
         let room = self.take_room(permit.tenant(), id.as_str(), limits.memory_bytes, &quotas);
@@ -69,13 +77,18 @@ impl Control {
         let handle = self.parts.running.add(id.as_str());
         let name =
             idempotency.map(|(name, body_hash)| Idempotency { route: "POST /v1/jobs", name, body_hash });
+        let most_queued = quotas.max_queued as i64;
+        let began = Instant::now();
+        let span = info_span!(target: TRACE, "store.accept");
         let accepted =
-            self.parts.store.accept_within(job, claim, name, events, quotas.max_queued as i64).await;
+            self.parts.store.accept_within(job, claim, name, events, most_queued).instrument(span).await;
+        self.parts.metrics.phase(Phase::StoreWrite, began.elapsed());
         match (accepted, room) {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
+                self.parts.metrics.phase(Phase::WaitForRoom, Duration::ZERO);
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
                 self.spawn_run(id.to_string(), tenant, task, fence, Some(request), handle, room);
-                Ok(Submitted { id: id.to_string() })
+                Ok(Submitted { id: id.to_string(), webhook: made })
             }
             (other, _) => {
                 self.parts.running.remove(id.as_str());
@@ -83,9 +96,9 @@ impl Control {
                 match other {
                     Accepted::New { .. } => {
                         self.parts.dispatcher.changed.notify_one();
-                        Ok(Submitted { id: id.to_string() })
+                        Ok(Submitted { id: id.to_string(), webhook: made })
                     }
-                    Accepted::Before { id } => Ok(Submitted { id }),
+                    Accepted::Before { id } => Ok(Submitted { id, webhook: None }),
                     Accepted::OtherBody => Err(ControlError::IdempotencyConflict),
                 }
             }
@@ -104,9 +117,6 @@ fn check(request: &JobRequest) -> Result<()> {
     }
     if request.profile.is_some() {
         return unsupported("profile", "there are no profiles yet");
-    }
-    if request.webhook.is_some() {
-        return unsupported("webhook", "there are no webhooks yet");
     }
     if request.retries.is_some_and(|retries| retries > 0) {
         return unsupported("retries", "jobs are started at most once for now");

@@ -4,15 +4,17 @@ use crate::artifacts::{ArtifactDesk, Keeper};
 use crate::dispatch::Room;
 use crate::running::Handle;
 use crate::worker::{OutputSink, RunEnd, Stream};
-use crate::{Control, now_ms};
+use crate::{Control, Phase, now_ms};
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
-use cofferdam_core::{JobId, JobState, Outcome, TaskId};
+use cofferdam_core::{CutCharacter, JobId, JobState, Outcome, TaskId};
 use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
+use cofferdam_telemetry::TRACE;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, Span, info_span};
 
 /// Output is kept when there is so much of it, or after a while, whichever comes first.
 const KEEP_BYTES: usize = 64 << 10;
@@ -37,20 +39,32 @@ impl Control {
         room: Room,
     ) {
         let control = self.clone();
-        tokio::spawn(async move {
+        // A part of the trace of whoever asked, who may have gone by the time that it ends.
+        let span = info_span!(target: TRACE, "job.run", job.id = id);
+        let has_webhook = request.as_ref().is_some_and(|request| request.webhook.is_some());
+        let task = async move {
             let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
             let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
             let mut log = Log::new(control.clone(), id.clone(), tenant.clone(), fence, handle.clone(), most);
             let mut end = control.run(&id, &task_id, request, &handle, &mut log).await;
             // The room is free when the sandbox is gone, whatever the store says.
             drop(room);
+            if matches!(&end, RunEnd::Errored { code: "sandbox_failed", .. }) {
+                control.parts.trouble.notify_one();
+            }
             if let (Some(keeper), RunEnd::Result(result)) = (&log.keeper, &mut end) {
                 keeper.settle(result).await;
             }
+            let span = info_span!(target: TRACE, "store.finish");
             let (kept, rest) = log.into_kept();
-            control.finish(&id, tenant, fence, end, kept, rest).await;
+            control.finish(&id, tenant, fence, end, kept, rest).instrument(span).await;
             control.parts.running.remove(&id);
-        });
+            control.parts.feeds.tell_end(&id);
+            if has_webhook {
+                control.parts.deliveries.wake();
+            }
+        };
+        tokio::spawn(task.instrument(span));
     }
 
     async fn run(
@@ -82,7 +96,8 @@ impl Control {
         kept: [KeptStream; 2],
         rest: Vec<OutputEvent>,
     ) {
-        let (state, reason, message, result) = describe(end, &kept);
+        let began = Instant::now();
+        let (state, reason, message, result) = self.describe(end, &kept);
         // A message may quote what the guest said, and no database keeps a NUL in a text.
         let message = message.map(|text| text.replace('\0', "\u{fffd}"));
         let event = AuditEvent {
@@ -102,13 +117,26 @@ impl Control {
             result: result.map(|result| result.to_string()),
             at_ms: event.at_ms,
         };
-        let began = tokio::time::Instant::now();
-        while began.elapsed() < END_PATIENCE {
+        // While the store is known to be away nothing new begins, so what waits here is what ran: no more than that.
+        while began.elapsed() < END_PATIENCE || self.parts.gates.is_store_shut() {
             match self.parts.store.finish(finish.clone(), rest.clone(), event.clone()).await {
                 Err(StoreError::Failed(_)) => tokio::time::sleep(KEEP_AFTER).await,
-                _ => return,
+                _ => break,
             }
         }
+        self.parts.metrics.phase(Phase::Finish, began.elapsed());
+    }
+
+    fn describe(&self, end: RunEnd, kept: &[KeptStream; 2]) -> Described {
+        if let RunEnd::Result(result) = &end {
+            self.parts.metrics.outcome(&result.outcome);
+        }
+        let described = describe(end, kept);
+        if described.0 == JobState::Errored {
+            let failed = Outcome::Failed { code: String::new(), message: String::new() };
+            self.parts.metrics.outcome(&failed);
+        }
+        described
     }
 }
 
@@ -192,10 +220,35 @@ struct Log {
     next_seq: i64,
     waiting: Vec<OutputEvent>,
     waiting_bytes: usize,
+    /// So many of those were tried to be kept, and may have been: they must not change any more.
+    tried: usize,
     kept: [usize; 2],
     most: usize,
+    /// Whether something of a stream was dropped; then nothing more of it is kept.
+    is_full: [bool; 2],
+    /// The beginning of a character whose end has not come yet.
+    cut: [CutCharacter; 2],
     hashers: [Hasher; 2],
     since: tokio::time::Instant,
+    phase: PhaseSpan,
+}
+
+/// The part of a run that is being timed.
+struct PhaseSpan {
+    phase: Phase,
+    began: Instant,
+    /// Held while it lasts; the trace has it when it is dropped.
+    _span: Span,
+}
+
+impl PhaseSpan {
+    fn begin(phase: Phase) -> Self {
+        let span = match phase {
+            Phase::Run => info_span!(target: TRACE, "process"),
+            _ => info_span!(target: TRACE, "sandbox.start"),
+        };
+        Self { phase, began: Instant::now(), _span: span }
+    }
 }
 
 impl Log {
@@ -211,17 +264,26 @@ impl Log {
             next_seq: 1,
             waiting: Vec::new(),
             waiting_bytes: 0,
+            tried: 0,
             kept: [0; 2],
             most,
+            is_full: [false; 2],
+            cut: Default::default(),
             hashers: Default::default(),
             since: tokio::time::Instant::now(),
+            phase: PhaseSpan::begin(Phase::SandboxStart),
         }
     }
 
     fn add(&mut self, kind: OutputKind, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         self.waiting_bytes += bytes.len();
+        let is_open = self.waiting.len() > self.tried;
         // What comes in many small pieces is one event for as long as nobody has seen it.
         if let Some(last) = self.waiting.last_mut()
+            && is_open
             && last.kind == kind
             && kind != OutputKind::Truncated
             && last.bytes.len() + bytes.len() <= KEEP_BYTES
@@ -234,7 +296,12 @@ impl Log {
     }
 
     /// What the streams were, and what of them is not in the store yet.
-    fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+    fn into_kept(mut self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+        self.control.parts.metrics.phase(self.phase.phase, self.phase.began.elapsed());
+        for (at, kind) in [OutputKind::Stdout, OutputKind::Stderr].into_iter().enumerate() {
+            let rest = self.cut[at].end();
+            self.add(kind, &rest);
+        }
         let [out, err] = self.hashers;
         let [out_bytes, err_bytes] = self.kept;
         let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
@@ -244,21 +311,32 @@ impl Log {
 
 #[async_trait]
 impl OutputSink for Log {
+    fn started(&mut self) {
+        if self.phase.phase == Phase::SandboxStart {
+            self.control.parts.metrics.phase(Phase::SandboxStart, self.phase.began.elapsed());
+            self.phase = PhaseSpan::begin(Phase::Run);
+        }
+    }
+
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
         let (at, kind, name) = match stream {
             Stream::Stdout => (0, OutputKind::Stdout, "stdout"),
             Stream::Stderr => (1, OutputKind::Stderr, "stderr"),
         };
-        let room = self.most.saturating_sub(self.kept[at]);
+        let room = self.most - self.kept[at];
         let taken = room.min(bytes.len());
         if taken > 0 {
-            self.add(kind, &bytes[..taken]);
+            // No event ends inside a character.
+            let whole = self.cut[at].push(&bytes[..taken]);
+            self.add(kind, &whole);
             self.hashers[at].update(&bytes[..taken]);
             self.kept[at] += taken;
         }
-        if taken < bytes.len() && self.kept[at] <= self.most {
+        if taken < bytes.len() && !self.is_full[at] {
             // Once for each stream: from here on nothing of it is kept.
-            self.kept[at] = self.most + 1;
+            self.is_full[at] = true;
+            let rest = self.cut[at].end();
+            self.add(kind, &rest);
             self.add(OutputKind::Truncated, name.as_bytes());
         }
     }
@@ -269,9 +347,12 @@ impl OutputSink for Log {
             return;
         }
         let events = self.waiting.clone();
+        self.tried = events.len();
         // What could not be kept now goes with the next, or with the end.
         if self.control.parts.store.append_output(self.id.clone(), self.fence, events).await.is_ok() {
+            self.control.parts.feeds.tell_output(&self.id, &self.waiting);
             self.waiting.clear();
+            self.tried = 0;
             self.waiting_bytes = 0;
             self.handle.tell();
         }

@@ -22,6 +22,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
         output_expired: job.output_expired_at_ms.is_some(),
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
+        webhook: None,
     }
 }
 

@@ -7,7 +7,8 @@ mod corrections;
 pub(crate) mod refusals;
 
 use crate::routes;
-use cofferdam_api::{CompleteData, ErrorBody, ErrorData, InitData, OutputData, TruncatedData};
+use cofferdam_api::{CompleteData, ErrorBody, ErrorData, FeedData, FeedInitData};
+use cofferdam_api::{InitData, OutputData, TruncatedData, WebhookBody};
 use refusals::Responses;
 use std::sync::OnceLock;
 use utoipa::openapi::OpenApi as Document;
@@ -30,7 +31,9 @@ use utoipa::{Modify, OpenApi};
         (name = "audit", description = "What happened, in order"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
-    components(schemas(ErrorBody, InitData, OutputData, TruncatedData, ErrorData, CompleteData)),
+    components(schemas(
+        ErrorBody, InitData, OutputData, TruncatedData, ErrorData, CompleteData, FeedInitData, FeedData, WebhookBody
+    )),
     security(("api_key" = []), ("bearer" = [])),
     modifiers(&Keys, &Responses)
 )]

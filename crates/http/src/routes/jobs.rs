@@ -5,6 +5,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::cursor::{page, read_cursor};
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::last_event::last_event_id;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
 use axum::extract::State;
@@ -15,6 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
     CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, StreamEvent, TruncatedData,
+    WebhookMade,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
@@ -95,7 +97,7 @@ async fn create(
     let submitted = control.create_job(&permit, body.value, name).await?;
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };
-    answer(&control, status, job).await
+    answer(&control, status, job, submitted.webhook).await
 }
 
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
@@ -109,7 +111,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Inv
 }
 
 /// A job with its result, which lies in pieces while it is kept.
-async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
+async fn answer(control: &Control, status: u16, job: JobRecord, webhook: Option<WebhookMade>) -> Answer {
     let output = match job.state.is_final() && job.output_expired_at_ms.is_none() {
         true => control
             .store()
@@ -118,7 +120,7 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
             .map_err(cofferdam_control::ControlError::from)?,
         false => Vec::new(),
     };
-    Ok(json(status, &job_view(job, Some(&output))))
+    Ok(json(status, &Job { webhook, ..job_view(job, Some(&output)) }))
 }
 
 /// Show a job
@@ -132,7 +134,7 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
 async fn show(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
     let job = control.get_job(&permit, &id).await?;
-    answer(&control, 200, job).await
+    answer(&control, 200, job, None).await
 }
 
 /// List jobs
@@ -227,19 +229,9 @@ async fn follow(
     query.only(&["follow"])?;
     let waits = query.flag("follow")?.unwrap_or(true);
     let permit = caller.permit(&control, Action::JobGet).await?;
-    let after = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
-        None => -1,
-        Some(text) => read_seq(text).ok_or_else(|| {
-            InvalidValue::new("Last-Event-ID", text, "it must be the id of an event of this job")
-        })?,
-    };
+    let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_job(&permit, &id, after.max(0), waits).await?;
     Ok(stream(control, permit, id, after, follower))
-}
-
-fn read_seq(text: &str) -> Option<i64> {
-    let is_plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Where a follower stands.
@@ -261,9 +253,9 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                 }
                 Place::Output => match follower.next().await {
                     Ok(Followed::Output(output)) => {
-                        (output.iter().map(output_event).collect(), Place::Output)
+                        (output.iter().map(|output| output_event(output)).collect(), Place::Output)
                     }
-                    Ok(Followed::Now) => return None,
+                    Ok(Followed::Now | Followed::Stopped) => return None,
                     Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
                         (expired(*job, follower.last_seq()), Place::End)
                     }

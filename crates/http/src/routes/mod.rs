@@ -4,9 +4,11 @@ mod artifact_content;
 mod artifacts;
 mod audit;
 mod docs;
+mod events;
 mod health;
 mod jobs;
 mod keys;
+mod metrics;
 mod receipts;
 mod signing_keys;
 mod tenants;
@@ -14,6 +16,7 @@ mod tenants;
 pub(crate) use docs::error_page;
 
 use crate::document::Root;
+use axum::Router;
 use cofferdam_control::Control;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,11 +27,18 @@ pub(crate) fn all() -> OpenApiRouter<Control> {
         .merge(keys::routes())
         .merge(artifacts::routes())
         .merge(audit::routes())
+        .merge(events::routes())
         .merge(receipts::routes())
         .merge(signing_keys::routes())
         .merge(tenants::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
+        .merge(metrics::routes())
         .merge(docs::routes())
         .nest("/v1", resources)
+}
+
+/// What an operator's own listener serves without a key.
+pub(crate) fn for_operators() -> Router<Control> {
+    metrics::open_routes().merge(Router::from(health::routes()))
 }

@@ -1,6 +1,7 @@
 //! A worker takes a job that waits.
 
 use super::guard::why;
+use super::tell::tell;
 use crate::{AuditEvent, Millis, Result, Store, audit, texts};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
@@ -35,7 +36,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
         let row = sqlx::query(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
              lease_until_ms = $2, transition_at_ms = $3, started_at_ms = $3 WHERE id = $4 AND state = 'queued' \
-             RETURNING fence, tenant_id",
+             RETURNING fence, tenant_id, has_webhook",
         )
         .bind(self.claim.worker)
         .bind(self.claim.lease_until_ms)
@@ -45,6 +46,9 @@ impl crate::writer::Act<i64> for ClaimQueued {
         .await?;
         let Some(row) = row else { return Err(why(connection, &self.id, None, JobState::Running).await) };
         let (fence, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        if row.try_get::<i64, _>(2)? != 0 {
+            tell(connection, &self.id, "running", fence, JobState::Running, None, self.event.at_ms).await?;
+        }
         audit::append(connection, &tenant, &[self.event]).await?;
         Ok(fence)
     }

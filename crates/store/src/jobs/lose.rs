@@ -1,6 +1,8 @@
 //! Jobs whose worker is gone.
 
+use super::tell::tell;
 use crate::{AuditEvent, Millis, Result, Store, audit, texts};
+use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
 impl Store {
@@ -15,7 +17,7 @@ impl Store {
 pub(crate) const LOSE: &str = "UPDATE jobs SET state = 'lost', reason = 'worker_gone', \
     message = 'its worker went away while it ran', lease_until_ms = NULL, transition_at_ms = $1 \
     WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') AND worker <> $2 \
-    RETURNING id, tenant_id, worker";
+    RETURNING id, tenant_id, worker, fence, has_webhook";
 
 struct LoseOthers {
     worker: String,
@@ -40,6 +42,9 @@ impl crate::writer::Act<Vec<String>> for LoseOthers {
                 details: serde_json::json!({"state": "lost", "worker": worker}),
             };
             audit::append(connection, &tenant, &[event]).await?;
+            if row.try_get::<i64, _>(4)? != 0 {
+                tell(connection, &id, "finished", row.try_get(3)?, JobState::Lost, None, self.now).await?;
+            }
             lost.push(id);
         }
         Ok(lost)

@@ -10,6 +10,7 @@ mod guard;
 mod lose;
 mod read;
 mod record;
+mod tell;
 
 pub use accept::{Accepted, NewJob};
 pub use claim::Claim;
@@ -17,6 +18,8 @@ pub(crate) use delete::remove;
 pub use finish::Finish;
 pub(crate) use guard::check_fence;
 pub(crate) use lose::LOSE;
+pub(crate) use read::{COUNT_QUEUED, get, list, queued};
 pub use read::{JobFilter, Page};
-pub(crate) use read::{get, list, queued};
 pub use record::JobRecord;
+pub(crate) use record::state;
+pub(crate) use tell::tell;

@@ -26,10 +26,12 @@ pub struct JobRecord {
     pub terms: Option<String>,
     /// Since when its output is not kept any more, if it had any.
     pub output_expired_at_ms: Option<Millis>,
+    pub traceparent: Option<String>,
 }
 
 pub(super) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, output_expired_at_ms";
+                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, output_expired_at_ms, \
+                       traceparent";
 
 pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -51,9 +53,10 @@ pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         started_at_ms: row.try_get(15)?,
         terms: row.try_get(16)?,
         output_expired_at_ms: row.try_get(17)?,
+        traceparent: row.try_get(18)?,
     })
 }
 
-pub(super) fn state(name: String) -> Result<JobState> {
+pub(crate) fn state(name: String) -> Result<JobState> {
     JobState::from_name(&name).ok_or_else(|| StoreError::Unreadable(format!("a job that is {name:?}")))
 }

@@ -106,6 +106,8 @@ pub(crate) fn new_job(id: &str) -> NewJob {
         spec: r#"{"argv":["true"]}"#.to_owned(),
         terms: Some("{}".to_owned()),
         created_at_ms: 100,
+        traceparent: None,
+        webhook: None,
     }
 }
 

@@ -27,6 +27,8 @@ mod retention;
 mod tenants;
 mod texts;
 mod upgrade;
+mod watching;
+mod webhooks;
 mod writing;
 
 macro_rules! on_both_engines {
@@ -92,4 +94,9 @@ on_both_engines! {
         a_deleted_job_takes_its_artifacts, what_is_over_goes, artifacts_of_no_job_go,
         the_same_request_makes_one_artifact, pages_of_artifacts_have_no_gap;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
+    watching: a_sound_store_is_found_sound_and_unchanged, a_busy_store_is_found_sound, commits_and_failures_are_told,
+        progress_of_many_is_told_at_once, the_heads_of_many_chains_are_told_at_once;
+    webhooks: each_change_is_noted_for_those_who_want_it, a_refused_change_tells_nobody,
+        a_delivery_is_taken_once_and_due_again_until_it_has_ended,
+        what_has_ended_is_forgotten_and_what_waits_is_not;
 }

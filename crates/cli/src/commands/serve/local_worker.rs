@@ -5,7 +5,7 @@ use super::request;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{ArtifactDesk, Capacity, OutputSink, RunEnd, Stream, Worker};
+use cofferdam_control::{ArtifactDesk, Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
 use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
@@ -24,12 +24,13 @@ const SIGTERM: i32 = 15;
 #[derive(Debug)]
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
+    backend: Arc<dyn Backend>,
     capacity: Capacity,
 }
 
 impl LocalWorker {
     pub(super) fn start(backend: Arc<dyn Backend>, capacity: Capacity) -> Self {
-        let pool = Arc::new(Pool::new(backend, PoolSettings::default()));
+        let pool = Arc::new(Pool::new(Arc::clone(&backend), PoolSettings::default()));
         if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
             let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
             for (language, count) in READY {
@@ -38,7 +39,7 @@ impl LocalWorker {
         }
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, capacity }
+        Self { pool, backend, capacity }
     }
 }
 
@@ -47,6 +48,10 @@ struct Sink<'s>(&'s mut dyn OutputSink);
 
 #[async_trait]
 impl LiveOutput for Sink<'_> {
+    fn started(&mut self) {
+        self.0.started();
+    }
+
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         let stream = match stream {
             OutputStream::Stdout => Stream::Stdout,
@@ -64,6 +69,18 @@ impl LiveOutput for Sink<'_> {
 impl Worker for LocalWorker {
     fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    async fn health(&self) -> Health {
+        match self.backend.health().await {
+            Ok(()) => Health::Ready,
+            Err(error) => Health::BackendUnhealthy(error.to_string()),
+        }
+    }
+
+    fn counts(&self) -> WorkerCounts {
+        let counts = self.pool.counts();
+        WorkerCounts { warm: counts.warm, cold: counts.cold, waiting: counts.waiting }
     }
 
     fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {

@@ -3,6 +3,7 @@
 mod artifacts;
 mod certificate;
 mod local_worker;
+mod observing;
 mod request;
 mod settings;
 
@@ -14,8 +15,10 @@ use cofferdam_control::{Capacity, Control, FIRST_TENANT};
 use cofferdam_http::Tls;
 use cofferdam_store::{Location, Store};
 use local_worker::LocalWorker;
+use observing::Observing;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,7 +30,15 @@ use tokio::signal::unix::{SignalKind, signal};
 const SLOTS_PER_PROCESSOR: usize = 4;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
-    let Config { serve, control: mut settings, http, tls, jwt } = settings::read(args)?;
+    let config = settings::read(args)?;
+    let observing = Observing::begin(&config.observe)?;
+    let served = run(config, backend);
+    observing.end();
+    served
+}
+
+fn run(config: Config, backend: MakeBackend) -> Result<ExitCode, Failure> {
+    let Config { serve, control: mut settings, http, tls, jwt, observe } = config;
     settings.jwt =
         jwt.settings().map_err(|clash| Failure::new(format!("jwt.{}: {}", clash.key, clash.fix)))?;
     let Some(data) = &serve.data else {
@@ -54,16 +65,20 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let is_open_to_all = settings.dev_no_auth;
         let vault = artifacts::vault(serve.artifacts.as_deref(), data)?;
         let control = Control::start_with(store.clone(), worker, settings, Some(vault)).await?;
-        let address = serve.listen;
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
+        let listener = listen(serve.listen).await?;
         let address = listener.local_addr()?;
-        println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let mut said = format!("listening on {scheme}://{address}");
+        if let Some(address) = observe.metrics_listen {
+            let listener = listen(address).await?;
+            said += &format!("\nmetrics on http://{}/metrics", listener.local_addr()?);
+            // It goes with the process.
+            let forever = std::future::pending();
+            tokio::spawn(cofferdam_http::serve_metrics(listener, control.clone(), forever));
+        }
+        println!("{said}");
         if is_open_to_all {
-            eprintln!(
-                "cofferdam: authentication is off (dev_no_auth): whoever reaches {address} may run jobs"
-            );
+            tracing::warn!("authentication is off (dev_no_auth): whoever reaches {address} may run jobs");
         }
         if let Some(tls) = &tls {
             certificate::keep_fresh(tls.clone());
@@ -77,6 +92,11 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         store.close().await;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))
 }
 
 fn capacity(serve: &ServeConfig) -> Result<Capacity, Failure> {

@@ -1,6 +1,6 @@
 //! The settings of `cofferdam serve`, from its flags, the environment and its file.
 
-use crate::args::ServeArgs;
+use crate::args::{ObserveArgs, ServeArgs};
 use crate::config::{self, Config, Flag};
 use crate::exit::Failure;
 
@@ -28,10 +28,15 @@ fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
         tls_key,
         plain_http_anywhere,
         dev_no_auth,
+        observe: ObserveArgs { metrics_listen, log_format, log_level, otlp },
+        webhook_allow,
+        webhook_http,
         set,
     } = args;
     let switch = |on: &bool| on.then(|| "true".to_owned());
     let (plain, no_auth) = (switch(plain_http_anywhere), switch(dev_no_auth));
+    let hooks_http = switch(webhook_http);
+    let hooks_allow = (!webhook_allow.is_empty()).then(|| webhook_allow.join(","));
     let mut flags = Vec::new();
     for text in set {
         let Some((name, value)) = text.split_once('=') else {
@@ -52,6 +57,12 @@ fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
         ("--tls-key", "tls.key", tls_key),
         ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
         ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
+        ("--metrics-listen", "observe.metrics_listen", metrics_listen),
+        ("--log-format", "observe.log_format", log_format),
+        ("--log-level", "observe.log_level", log_level),
+        ("--otlp", "observe.otlp", otlp),
+        ("--webhook-allow", "webhooks.allow", &hooks_allow),
+        ("--webhook-http", "webhooks.http", &hooks_http),
     ];
     for (flag, setting, value) in own {
         if let Some(value) = value {

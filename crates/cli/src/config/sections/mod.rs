@@ -5,12 +5,15 @@ mod artifacts;
 mod http;
 mod jwt;
 mod limits;
+mod observe;
 mod quotas;
 mod retention;
 mod serve;
 mod signing;
 mod tls;
+mod webhooks;
 
+pub(crate) use observe::ObserveConfig;
 pub(crate) use serve::ServeConfig;
 
 use super::setting::Section;
@@ -25,6 +28,8 @@ pub(crate) const ALL: &[Section] = &[
     signing::SECTION,
     retention::SECTION,
     artifacts::SECTION,
+    observe::SECTION,
+    webhooks::SECTION,
 ];
 
 /// Everything that can be set.
@@ -35,4 +40,5 @@ pub(crate) struct Config {
     pub(crate) http: cofferdam_http::HttpSettings,
     pub(crate) tls: tls::TlsConfig,
     pub(crate) jwt: jwt::JwtConfig,
+    pub(crate) observe: ObserveConfig,
 }
