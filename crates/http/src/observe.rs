@@ -4,7 +4,7 @@
 
 use crate::answer::Problem;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use cofferdam_control::Control;
@@ -41,7 +41,14 @@ pub(crate) async fn observe(State(control): State<Control>, request: Request, ne
     let problem = response.extensions_mut().remove::<Problem>();
     let code = problem.as_ref().map(|problem| problem.code.as_str());
     if let Some(problem) = problem {
+        let carried = std::mem::take(response.headers_mut());
         response = problem.render(id.to_str().unwrap_or_default());
+        // What was said besides, such as the size of what a range lies behind; but not of a body that it never had.
+        for (name, value) in &carried {
+            if name != header::CONTENT_LENGTH && !response.headers().contains_key(name) {
+                response.headers_mut().append(name, value.clone());
+            }
+        }
     }
     let (status, elapsed) = (response.status().as_u16(), began.elapsed());
     span.record("http.response.status_code", status);

@@ -85,7 +85,7 @@ impl Bed {
         control: &Control,
         action: Action,
     ) -> cofferdam_control::Result<Permit> {
-        let scopes = vec!["*".to_owned()];
+        let scopes = vec!["*".to_owned(), "operator".to_owned()];
         let principal = Principal { tenant: self.tenant.clone(), actor: "key-a".into(), agent: None, scopes };
         control.permit(&principal, action, &self.tenant, None).await
     }
