@@ -59,6 +59,7 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
             .await
             .map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))?;
         let address = listener.local_addr()?;
+        let told = stopped()?;
         println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
         if is_open_to_all {
             eprintln!(
@@ -70,7 +71,7 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         }
         let (stopping, drain) = (control.clone(), serve.drain);
         let stop = async move {
-            stopped().await;
+            told.await;
             stopping.drain(drain).await;
         };
         cofferdam_http::serve(listener, control, http, tls, stop).await?;
@@ -124,14 +125,13 @@ async fn first_key(store: &Store, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn stopped() {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+/// Waits for the word to stop. It is heard from the call on, whenever it is waited for.
+fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
