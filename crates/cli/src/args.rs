@@ -68,6 +68,7 @@ Examples:
 const CONFIG_EXAMPLES: &str = "\
 Exit code: 0 if everything can be read and holds together, 1 otherwise.
 
+Examples:
   cofferdam config check cofferdam.toml
   COFFERDAM_LIMITS_MEMORY_MAX=4g cofferdam config show cofferdam.toml
   cofferdam config show --json";
@@ -397,6 +398,7 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Write the file anew, without holes; the server must not run
+    #[command(after_help = STORE_EXAMPLES)]
     Compact(CompactArgs),
 }
 

@@ -21,13 +21,16 @@ pub use settings::ArtifactSettings;
 pub use upload::Upload;
 pub use view::artifact_view;
 
-use crate::{Control, ControlError, Result};
+use crate::{Control, ControlError, Keep, Result};
 use cofferdam_artifacts::{LinkSigner, Vault};
 use cofferdam_policy::Denial;
 use cofferdam_store::{ArtifactRecord, StoreError};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
+
+/// The end of the year 9999, which stands for the end of what is kept for ever.
+const NEVER_MS: i64 = 253_402_300_799_000;
 
 /// The part of the control plane that has to do with bytes.
 #[derive(Debug)]
@@ -89,7 +92,10 @@ impl Control {
     }
 
     fn retained_until(&self, from_ms: i64) -> i64 {
-        from_ms + self.parts.settings.artifacts.retention.as_millis() as i64
+        match self.parts.settings.artifacts.retention {
+            Keep::For(time) => from_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
+            Keep::Forever => NEVER_MS,
+        }
     }
 }
 

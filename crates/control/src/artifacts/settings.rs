@@ -1,5 +1,6 @@
 //! What an operator decides about artifacts.
 
+use crate::Keep;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,7 +8,7 @@ pub struct ArtifactSettings {
     /// The largest single upload.
     pub max_bytes: u64,
     /// For how long an artifact is kept after it was made.
-    pub retention: Duration,
+    pub retention: Keep,
     /// For how long an upload may take, from its beginning until it is finalised.
     pub upload_time: Duration,
     /// The longest that a signed address may be good for, and what it is good for if nobody says.
@@ -26,7 +27,7 @@ impl Default for ArtifactSettings {
     fn default() -> Self {
         Self {
             max_bytes: 5 << 30,
-            retention: 30 * 24 * HOUR,
+            retention: Keep::For(30 * 24 * HOUR),
             upload_time: HOUR,
             link_time_max: 7 * 24 * HOUR,
             link_time: Duration::from_secs(900),

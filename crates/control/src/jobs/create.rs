@@ -34,7 +34,7 @@ impl Control {
         check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.worker.check(&request)?;
-        self.check_inputs(permit, &request).await?;
+        let inputs = self.check_inputs(permit, &request).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }
@@ -50,7 +50,7 @@ impl Control {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
-        let terms = Terms::new(self.parts.policy.version(), &limits);
+        let terms = Terms::new(self.parts.policy.version(), &limits, inputs);
         let job = NewJob {
             id: id.to_string(),
             tenant: permit.tenant().to_owned(),

@@ -1,12 +1,12 @@
 //! What is over goes, and so does what has lost its other half.
 
 use crate::bed::{server, server_with, server_with_quota, until};
-use cofferdam_control::ArtifactSettings;
+use cofferdam_control::{ArtifactSettings, Keep};
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_go_when_their_time_is_over() {
-    let retention = Duration::from_millis(1500);
+    let retention = Keep::For(Duration::from_millis(1500));
     let settings =
         ArtifactSettings { retention, sweep: Duration::from_millis(50), ..ArtifactSettings::default() };
     let bed = server_with(settings).await;

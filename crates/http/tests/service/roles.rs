@@ -67,8 +67,8 @@ fn text(value: &Value, name: &str) -> String {
 async fn callers(bed: &Bed) -> Vec<(&'static str, Option<String>)> {
     let key = async |body: Value| Some(text(&make(bed, "/v1/keys", body).await, "secret"));
     let other = text(&make(bed, "/v1/tenants", json!({"name": "other"})).await, "id");
-    let reader = ["jobs:read", "keys:read", "audit:read"];
-    let writer = ["jobs:read", "jobs:write"];
+    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read"];
+    let writer = ["jobs:read", "jobs:write", "artifacts:read", "artifacts:write"];
     vec![
         ("no key", None),
         ("wrong key", Some(format!("cof_{}", "0".repeat(64)))),
@@ -95,7 +95,7 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
             text(&make(bed, "/v1/tenants", json!({"name": format!("t{number}")})).await, "id")
         }
         _ if path.starts_with("/v1/artifacts/") => {
-            text(&make(bed, "/v1/artifacts", json!({"name": "a", "size_bytes": 1})).await, "id")
+            text(&make(bed, "/v1/artifacts", json!({"name": "x", "size_bytes": 1})).await, "id")
         }
         _ => panic!("{path} is new: say here what its id is of"),
     };
@@ -104,15 +104,15 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
 
 fn body(method: &str, path: &str, number: usize) -> Option<Value> {
     match (method, path) {
-        ("GET" | "DELETE", _) | ("POST", "/v1/jobs/{id}/cancel") => None,
+        ("GET" | "HEAD" | "DELETE", _) | ("POST", "/v1/jobs/{id}/cancel") => None,
         ("POST", "/v1/jobs") => Some(json!({"command": ["true"]})),
         ("POST", "/v1/keys") => Some(json!({"name": "new", "scopes": ["jobs:read"]})),
-        ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
         ("POST", "/v1/artifacts") => Some(json!({"name": "new", "size_bytes": 1})),
-        ("POST", "/v1/artifacts/{id}/finalize") => Some(json!({"sha256": "0".repeat(64)})),
-        ("POST", "/v1/artifacts/{id}/url") => Some(json!({})),
-        // Without a signed address nobody may.
+        ("POST", "/v1/artifacts/{id}/finalize") => Some(json!({})),
+        ("POST", "/v1/artifacts/{id}/url") => Some(json!({"ttl_seconds": 60})),
+        // Not by a key: without a signed address nobody may.
         ("PUT", "/v1/artifacts/{id}/upload") => Some(json!(1)),
+        ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
         ("PATCH", "/v1/tenants/{id}") => Some(json!({"quotas": {"max_running": 1}})),
         _ => panic!("{method} {path} is new: say here what it is sent"),
     }

@@ -76,6 +76,7 @@ fn run(config: Config, backend: MakeBackend) -> Result<ExitCode, Failure> {
             let forever = std::future::pending();
             tokio::spawn(cofferdam_http::serve_metrics(listener, control.clone(), forever));
         }
+        let told = stopped()?;
         println!("{said}");
         if is_open_to_all {
             tracing::warn!("authentication is off (dev_no_auth): whoever reaches {address} may run jobs");
@@ -85,7 +86,7 @@ fn run(config: Config, backend: MakeBackend) -> Result<ExitCode, Failure> {
         }
         let (stopping, drain) = (control.clone(), serve.drain);
         let stop = async move {
-            stopped().await;
+            told.await;
             stopping.drain(drain).await;
         };
         cofferdam_http::serve(listener, control, http, tls, stop).await?;
@@ -144,14 +145,13 @@ async fn first_key(store: &Store, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn stopped() {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+/// Waits for the word to stop. It is heard from the call on, whenever it is waited for.
+fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! `[artifacts]`: bytes that outlive a sandbox.
 
-use crate::config::kinds::{Size, Time};
+use crate::config::kinds::{KeepFor, Size, Time};
 use crate::config::setting::{Section, no_clash, setting};
 
 pub(crate) const SECTION: Section = Section {
@@ -8,7 +8,7 @@ pub(crate) const SECTION: Section = Section {
     about: "Bytes that outlive a sandbox. How many a tenant may have is in `[quotas]`.",
     settings: &[
         setting!("max_bytes", Size, control.artifacts.max_bytes, "the largest single upload"),
-        setting!("retention", Time, control.artifacts.retention, "how long one is kept after it was made"),
+        setting!("retention", KeepFor, control.artifacts.retention, "how long one is kept after it was made"),
         setting!(
             "upload_time",
             Time,
