@@ -246,7 +246,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// A file of settings; the environment goes over it, and flags over both
+    /// A file of settings; the environment and flags go over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -301,7 +301,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) webhook_http: bool,
 
-    /// Any setting of the file, such as limits.memory_max=4g; may be repeated
+    /// A setting, such as limits.memory_max=4g; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 }
