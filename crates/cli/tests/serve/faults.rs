@@ -40,7 +40,11 @@ fn load(client: &Client, number: usize, stop: &AtomicBool, acknowledged: &Mutex<
 fn nothing_acknowledged_is_lost_by_fifty_kills_under_load() {
     let folder = Folder::new("kills");
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
-    for kill in 0..KILLS {
+    // On a machine that is busy with something else, fewer answers come between two kills: then there are more kills.
+    let mut kills = 0;
+    while kills < KILLS || (acknowledged.lock().expect("ids").len() <= KILLS && kills < 4 * KILLS) {
+        let kill = kills;
+        kills += 1;
         let server = Server::start(folder.path(), &[]);
         let client = Client::of(&server);
         let stop = Arc::new(AtomicBool::new(false));
@@ -73,7 +77,7 @@ fn nothing_acknowledged_is_lost_by_fifty_kills_under_load() {
     }
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
-    println!("{KILLS} kills, {} acknowledged, {counts:?}", acknowledged.len());
+    println!("{kills} kills, {} acknowledged, {counts:?}", acknowledged.len());
     assert_eq!(counts.jobs, counts.ended, "{counts:?}");
     assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
     assert_eq!(invariants::processes_of(folder.path()), Vec::<String>::new(), "I4");
