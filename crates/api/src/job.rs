@@ -25,7 +25,53 @@ pub struct JobRequest {
     pub agent: Option<String>,
     pub metadata: BTreeMap<String, String>,
     pub webhook: Option<serde_json::Value>,
-    pub retries: Option<u32>,
+    pub retries: Option<Retries>,
+    /// Ends the job if it has not started by then.
+    pub queue_timeout_ms: Option<u64>,
+    /// Only a worker that carries all of these runs the job.
+    pub worker_labels: BTreeMap<String, String>,
+}
+
+/// How often a job is started again, and after what. A number is the most often, after being lost or errored.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Retries {
+    Max(u32),
+    Policy(RetryPolicy),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryPolicy {
+    pub max: u32,
+    #[serde(default = "RetryCause::all")]
+    pub on: Vec<RetryCause>,
+    /// Before the second attempt; twice as long before each after it.
+    #[serde(default)]
+    pub backoff_ms: u64,
+}
+
+/// What a job may be started again after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryCause {
+    Lost,
+    Errored,
+}
+
+impl RetryCause {
+    fn all() -> Vec<Self> {
+        vec![Self::Lost, Self::Errored]
+    }
+}
+
+impl Retries {
+    pub fn policy(&self) -> RetryPolicy {
+        match self {
+            Self::Max(max) => RetryPolicy { max: *max, on: RetryCause::all(), backoff_ms: 0 },
+            Self::Policy(policy) => policy.clone(),
+        }
+    }
 }
 
 /// A list is a program and its arguments; text goes to a shell.
@@ -67,6 +113,8 @@ pub struct Job {
     pub agent: Option<String>,
     pub status: JobStatus,
     pub created_at: String,
+    /// How often it was started.
+    pub attempts: i64,
     pub metadata: BTreeMap<String, String>,
     /// There once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,12 @@
 
 mod error;
 mod job;
+mod run;
+mod worker;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
-pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LimitsRequest};
+pub use job::{
+    Command, InlineFile, Job, JobList, JobRequest, JobStatus, LimitsRequest, Retries, RetryCause, RetryPolicy,
+};
+pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
+pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

@@ -34,6 +34,23 @@ Examples:
   curl -H \"X-API-Key: $(cat data/admin.key)\" -d '{\"language\":\"python\",\"code\":\"print(1)\"}' \\
        'http://127.0.0.1:8080/v1/jobs?wait_ms=30000'";
 
+const CONTROL_EXAMPLES: &str = "\
+The API and the queue. Jobs run on workers, which register with the service token. Several control
+planes may share a PostgreSQL: each takes jobs and gives them out, and any of them may go away.
+
+Examples:
+  cofferdam control --data ./data
+  cofferdam control --data ./a --database postgres://coffer@db/coffer --listen 127.0.0.1:8080
+  cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token";
+
+const WORKER_EXAMPLES: &str = "\
+SIGTERM takes no new work, lets what runs end for up to 30 seconds, and exits with 0.
+
+Examples:
+  cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token
+  cofferdam worker --control https://control:8080 --control-ca ca.pem --service-token-file token \\
+      --listen 10.0.0.5:8081 --tls-cert cert.pem --tls-key key.pem --label zone=a --slots 16";
+
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
 
@@ -67,6 +84,12 @@ pub(crate) enum Command {
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Run the service's API and queue, for workers in other processes
+    #[command(after_help = CONTROL_EXAMPLES)]
+    Control(ControlArgs),
+    /// Run a worker: sandboxes for a control plane
+    #[command(after_help = WORKER_EXAMPLES)]
+    Worker(WorkerArgs),
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -186,13 +209,103 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) capacity: CapacityArgs,
+
+    /// How long a job's owner is believed without renewing its claim [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) lease: Option<String>,
+}
+
+/// How much a worker takes on.
+#[derive(Debug, Args)]
+pub(crate) struct CapacityArgs {
     /// Jobs that may run at once [default: four for each processor]
     #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<usize>,
+    pub(crate) slots: Option<u64>,
+
+    /// CPUs that running jobs may have together [default: one for each slot]
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<String>,
 
     /// Memory that running jobs may have together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+/// TLS for a listener, which everything but loopback needs.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Certificates to serve with, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of the first of them, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    /// Folder for the database, the first key and the service token; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Address to listen on; without TLS on loopback
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: String,
+
+    /// A postgres:// address, which several control planes may share
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+
+    /// File with the tokens that workers are known by [default: DIR/service.token, which is made]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_token_file: Option<PathBuf>,
+
+    /// Certificates of those who sign the workers', in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) worker_ca: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+
+    /// How long a job's owner is believed without renewing its claim [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) lease: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Address of a control plane; several that share a store may be given
+    #[arg(long, value_name = "URL", required = true)]
+    pub(crate) control: Vec<String>,
+
+    /// File with the tokens that control is known by
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_token_file: PathBuf,
+
+    /// Address to listen on; without TLS on loopback
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    pub(crate) listen: String,
+
+    /// Where control reaches it [default: the address that it listens on]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// Something that jobs may ask for
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) label: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) capacity: CapacityArgs,
+
+    /// Certificates of those who sign control's, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control_ca: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
 }
 
 #[derive(Debug, Args)]

@@ -9,25 +9,35 @@
 mod clock;
 mod dispatch;
 mod error;
+mod fleet;
 mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod leases;
+mod placement;
 mod running;
+mod service;
 mod settings;
 mod worker;
+mod workers;
 
 pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
 pub use follow::{Followed, Follower};
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
-pub use settings::Settings;
-pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
+pub use fleet::HEARTBEAT;
+pub use ids::instance as draw_name;
+pub use service::ServiceTokens;
+pub use settings::{Node, Settings};
+pub use worker::{
+    Capacity, Checker, Connector, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, Workers,
+};
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
 use cofferdam_store::{AuditEntry, AuditEvent, Store};
-use dispatch::Dispatcher;
+use fleet::Fleet;
 use running::Running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,13 +54,16 @@ pub struct Control {
 struct Parts {
     store: Store,
     policy: Policy,
-    worker: Arc<dyn Worker>,
-    /// Names this process as the one that runs a job; new at every start.
+    checker: Arc<dyn Checker>,
+    /// Names this process as the one that answers for a job; new at every start, after the name of its node.
     instance: String,
-    dispatcher: Dispatcher,
+    fleet: Arc<Fleet>,
+    /// Whether a job waits: then nobody may go past it.
+    has_queue: AtomicBool,
     running: Running,
     settings: Settings,
     is_draining: AtomicBool,
+    began: std::time::Instant,
 }
 
 impl std::fmt::Debug for Control {
@@ -60,22 +73,31 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
-    pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
-        let instance = ids::instance()?;
-        store.lose_all_but(instance.clone(), now_ms()).await?;
+    /// Takes up where the process before ended: what it ran itself is lost, what runs elsewhere is taken over, and what
+    /// it kept waiting goes on.
+    pub async fn start(store: Store, workers: Workers, settings: Settings) -> Result<Self> {
+        let Workers { checker, local, remote } = workers;
+        let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
+        let instance = format!("{node}:{}", ids::instance()?);
+        store.end_leases(format!("{node}:"), instance.clone()).await?;
+        let local = local.map(|(worker, offer)| (instance.clone(), worker, offer));
         let parts = Parts {
             store,
             policy: Policy::builtin(),
-            dispatcher: Dispatcher::new(worker.capacity()),
-            worker,
+            checker,
             instance,
+            fleet: Arc::new(Fleet::new(local, remote)),
+            has_queue: AtomicBool::new(false),
             running: Running::default(),
             settings,
             is_draining: AtomicBool::new(false),
+            began: std::time::Instant::now(),
         };
         let control = Self { parts: Arc::new(parts) };
+        control.sweep().await?;
         control.spawn_dispatch();
+        control.spawn_renewals();
+        control.spawn_sweeps();
         Ok(control)
     }
 

@@ -1,11 +1,11 @@
 //! The isolation report: which walls a sandbox has, and how that is known.
 
 use crate::InvalidValue;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Whether a sandbox may be made with a mandatory control missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IsolationMode {
     /// Refuse, with the reason and the fix.
@@ -26,7 +26,7 @@ impl IsolationMode {
 }
 
 /// One wall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     UserNamespace,
@@ -153,7 +153,7 @@ impl fmt::Display for Control {
 }
 
 /// How far a control holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlState {
     /// In force, and seen to be by a probe.
@@ -165,7 +165,7 @@ pub enum ControlState {
 }
 
 /// One line of the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationRow {
     pub control: Control,
     pub state: ControlState,
@@ -174,7 +174,7 @@ pub struct IsolationRow {
 }
 
 /// Every control of one sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReport {
     pub backend: String,
     pub mode: IsolationMode,

@@ -16,6 +16,7 @@ mod network;
 mod outcome;
 mod output;
 mod result;
+mod result_read;
 mod size;
 
 pub use check::{Check, CheckState};

@@ -1,10 +1,10 @@
 //! How much of a network a sandbox sees.
 
 use crate::InvalidValue;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The network policy of a sandbox. Both present ones leave it with its own loopback only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
     None,

@@ -1,9 +1,9 @@
 //! How a process ended, and what it ran into on the way.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What ended a process. Told by evidence (wait status, cgroup events), never guessed from an exit code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     Exited { code: i32 },
@@ -28,7 +28,7 @@ impl Outcome {
 }
 
 /// A limit that a process can run into without being ended by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     Memory,
@@ -40,7 +40,7 @@ pub enum LimitKind {
 }
 
 /// That a limit was reached, how often, and when it was first seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitHit {
     pub limit: LimitKind,
     pub count: u64,

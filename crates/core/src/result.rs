@@ -5,7 +5,7 @@ use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ResourceUsage {
     /// Of one core, over the whole run.
     pub cpu_percent: Option<f64>,
@@ -18,7 +18,7 @@ pub struct ResourceUsage {
 }
 
 /// A file that a job left in its artifacts folder.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Artifact {
     /// Below the artifacts folder.
     pub path: String,
@@ -26,7 +26,7 @@ pub struct Artifact {
 }
 
 /// Something in the artifacts folder that is not a plain file or folder, or could not be taken.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SkippedArtifact {
     pub path: String,
     pub reason: String,

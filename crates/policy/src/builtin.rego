@@ -14,6 +14,7 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"worker.list": "workers:read",
 }
 
 denials contains {"rule": "action", "why": "there is no such action", "change": "none"} if {

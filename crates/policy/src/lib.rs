@@ -31,10 +31,11 @@ pub enum Action {
     KeyCreate,
     KeyList,
     KeyDelete,
+    WorkerList,
 }
 
 impl Action {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -44,6 +45,7 @@ impl Action {
         Self::KeyCreate,
         Self::KeyList,
         Self::KeyDelete,
+        Self::WorkerList,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -57,6 +59,7 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",
             Self::KeyDelete => "key.delete",
+            Self::WorkerList => "worker.list",
         }
     }
 }

@@ -2,7 +2,9 @@
 //! whoever else tries.
 
 use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
-use crate::{audit, idempotency, output, texts};
+use crate::engine::Kind;
+use crate::workers::{WorkerRoom, has_room};
+use crate::{audit, idempotency, output, texts, workers};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
@@ -16,13 +18,29 @@ pub struct NewJob {
     /// The request, as it will be run.
     pub spec: String,
     pub created_at_ms: Millis,
+    pub size: JobSize,
+    /// It does not wait in the queue for longer.
+    pub queue_deadline_ms: Option<Millis>,
 }
 
-/// Who runs a job, and until when that is believed without another word.
+/// What a job takes of a worker while it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobSize {
+    pub cpus_millis: i64,
+    pub memory_bytes: i64,
+}
+
+/// Who runs a job, and for how long that is believed without another word.
 #[derive(Debug, Clone)]
 pub struct Claim {
+    /// The process that answers for the job: it renews the lease and writes the end.
+    pub owner: String,
+    /// Where it runs.
     pub worker: String,
-    pub lease_until_ms: Millis,
+    pub lease_ms: i64,
+    /// What the worker has in all, where several processes give it work: then the store sees to it that they do not
+    /// give it more.
+    pub room: Option<WorkerRoom>,
 }
 
 /// What became of a request for a job.
@@ -66,12 +84,14 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    pub owner: Option<String>,
+    pub lease_until_ms: Option<Millis>,
 }
 
-const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by";
+pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
+                       spec, result, fence, starts, worker, cancelled_by, owner, lease_until_ms";
 
-fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
+pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
         id: row.try_get(0)?,
         tenant: row.try_get(1)?,
@@ -88,6 +108,8 @@ fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
+        owner: row.try_get(15)?,
+        lease_until_ms: row.try_get(16)?,
     })
 }
 
@@ -123,19 +145,20 @@ impl Store {
     ) -> Result<Accepted> {
         check_new(&job)?;
         texts::check([
+            ("the owner", claim.as_ref().map(|claim| claim.owner.as_str())),
             ("the worker", claim.as_ref().map(|claim| claim.worker.as_str())),
             ("the idempotency key", idempotency.as_ref().map(|taken| taken.name.as_str())),
             ("the hash of the body", idempotency.as_ref().map(|taken| taken.body_hash.as_str())),
         ])?;
         texts::check_events(&events)?;
-        self.writer.write(Accept { job, claim, idempotency, events }).await
+        self.writer.write(Accept { job, claim, idempotency, events, kind: self.engine.kind() }).await
     }
 
     /// Gives a queued job to a worker; the fence is what the worker will show for it.
     pub async fn claim(&self, id: String, claim: Claim, event: AuditEvent) -> Result<i64> {
-        texts::check([("the job's id", id.as_str()), ("the worker", &claim.worker)])?;
+        texts::check([("the job's id", id.as_str()), ("the owner", &claim.owner), ("the worker", &claim.worker)])?;
         texts::check_events(std::slice::from_ref(&event))?;
-        self.writer.write(ClaimQueued { id, claim, event }).await
+        self.writer.write(ClaimQueued { id, claim, event, kind: self.engine.kind() }).await
     }
 
     /// Writes how a job ended, with the last of its output.
@@ -156,12 +179,6 @@ impl Store {
         texts::check([("the tenant", tenant.as_str()), ("the job's id", &id), ("who cancels", &by)])?;
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Cancel { tenant, id, by, event }).await
-    }
-
-    /// Gives up jobs whose worker is gone for good: all that run and are not `worker`'s. Returns their ids.
-    pub async fn lose_all_but(&self, worker: String, now: Millis) -> Result<Vec<String>> {
-        texts::check([("the worker", worker.as_str())])?;
-        self.writer.write(LoseOthers { worker, now }).await
     }
 
     /// Removes a finished job and its output.
@@ -196,10 +213,13 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
-    /// Jobs that wait for a worker, oldest first.
+    /// Jobs that wait for a worker and for nothing else, oldest first.
     pub async fn queued(&self, limit: i64) -> Result<Vec<JobRecord>> {
-        let text =
-            format!("SELECT {COLUMNS} FROM jobs WHERE state = 'queued' ORDER BY created_at_ms, id LIMIT $1");
+        let now = self.engine.kind().now_ms();
+        let text = format!(
+            "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND (not_before_ms IS NULL OR not_before_ms <= {now}) \
+             ORDER BY created_at_ms, id LIMIT $1"
+        );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(limit).fetch_all(self.engine.readers()).await?;
         rows.iter().map(record).collect()
@@ -207,7 +227,7 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _ } = job;
+    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _, size: _, queue_deadline_ms: _ } = job;
     texts::check([("the agent", agent.as_deref())])?;
     texts::check([
         ("the job's id", id.as_str()),
@@ -232,6 +252,7 @@ struct Accept {
     claim: Option<Claim>,
     idempotency: Option<Idempotency>,
     events: Vec<AuditEvent>,
+    kind: Kind,
 }
 
 impl crate::writer::Act<Accepted> for Accept {
@@ -239,7 +260,7 @@ impl crate::writer::Act<Accepted> for Accept {
     where
         Self: 'c,
     {
-        let Self { job, claim, idempotency, events } = self;
+        let Self { job, claim, idempotency, mut events, kind } = self;
         if let Some(name) = &idempotency {
             match idempotency::take(connection, &job.tenant, name, &job.id, job.created_at_ms).await? {
                 Kept::New => {}
@@ -247,15 +268,26 @@ impl crate::writer::Act<Accepted> for Accept {
                 Kept::Other => return Ok(Accepted::OtherBody),
             }
         }
+        let claim = match claim {
+            // Somebody else's job has the room: this one waits for the next.
+            Some(claim) if !has_room(connection, &claim, job.size).await? => {
+                events.retain(|event| event.kind != "job.running");
+                None
+            }
+            claim => claim,
+        };
         let (state, fence) = match claim {
             Some(_) => (JobState::Running, 1),
             None => (JobState::Queued, 0),
         };
-        let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
-        sqlx::query(
+        let lease = claim.as_ref().map(|claim| claim.lease_ms);
+        let (owner, worker) = claim.map(|claim| (claim.owner, claim.worker)).unzip();
+        let now = kind.now_ms();
+        sqlx::query(sqlx::AssertSqlSafe(format!(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms) VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10)",
-        )
+             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14)"
+        )))
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
         .bind(job.agent)
@@ -264,8 +296,12 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(job.created_at_ms)
         .bind(job.spec)
         .bind(fence)
+        .bind(owner)
         .bind(worker)
         .bind(lease)
+        .bind(job.size.cpus_millis)
+        .bind(job.size.memory_bytes)
+        .bind(job.queue_deadline_ms)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &job.tenant, &events).await?;
@@ -274,7 +310,7 @@ impl crate::writer::Act<Accepted> for Accept {
 }
 
 /// Why a guarded change changed nothing.
-async fn why(connection: &mut AnyConnection, id: &str, fence: Option<i64>, wanted: JobState) -> StoreError {
+pub(crate) async fn why(connection: &mut AnyConnection, id: &str, fence: Option<i64>, wanted: JobState) -> StoreError {
     let row =
         sqlx::query("SELECT state, fence FROM jobs WHERE id = $1").bind(id).fetch_optional(connection).await;
     let read =
@@ -305,6 +341,7 @@ struct ClaimQueued {
     id: String,
     claim: Claim,
     event: AuditEvent,
+    kind: Kind,
 }
 
 impl crate::writer::Act<i64> for ClaimQueued {
@@ -312,13 +349,21 @@ impl crate::writer::Act<i64> for ClaimQueued {
     where
         Self: 'c,
     {
-        let row = sqlx::query(
-            "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, worker = $1, \
-             lease_until_ms = $2, transition_at_ms = $3 WHERE id = $4 AND state = 'queued' \
-             RETURNING fence, tenant_id",
-        )
+        if self.claim.room.is_some() {
+            let size = workers::size_of(connection, &self.id).await?;
+            if !has_room(connection, &self.claim, size).await? {
+                return Err(StoreError::Full { worker: self.claim.worker });
+            }
+        }
+        let now = self.kind.now_ms();
+        let row = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, owner = $1, worker = $2, \
+             lease_until_ms = {now} + $3, transition_at_ms = $4, not_before_ms = NULL, reason = NULL, message = NULL \
+             WHERE id = $5 AND state = 'queued' RETURNING fence, tenant_id"
+        )))
+        .bind(self.claim.owner)
         .bind(self.claim.worker)
-        .bind(self.claim.lease_until_ms)
+        .bind(self.claim.lease_ms)
         .bind(self.event.at_ms)
         .bind(self.id.as_str())
         .fetch_optional(&mut *connection)
@@ -407,43 +452,6 @@ async fn current(connection: &mut AnyConnection, tenant: &str, id: &str) -> Resu
         .fetch_optional(connection)
         .await?;
     state(row.ok_or(StoreError::NotFound { what: "job" })?.try_get(0)?)
-}
-
-struct LoseOthers {
-    worker: String,
-    now: Millis,
-}
-
-impl crate::writer::Act<Vec<String>> for LoseOthers {
-    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<Vec<String>>
-    where
-        Self: 'c,
-    {
-        let rows = sqlx::query(
-            "UPDATE jobs SET state = 'lost', reason = 'worker_gone', message = 'its worker went away while it ran', \
-             lease_until_ms = NULL, transition_at_ms = $1 WHERE state = 'running' AND worker <> $2 \
-             RETURNING id, tenant_id, worker",
-        )
-        .bind(self.now)
-        .bind(self.worker)
-        .fetch_all(&mut *connection)
-        .await?;
-        let mut lost = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (id, tenant, worker): (String, String, String) =
-                (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            let event = AuditEvent {
-                at_ms: self.now,
-                kind: "job.finished",
-                actor: "system".to_owned(),
-                resource: id.clone(),
-                details: serde_json::json!({"state": "lost", "worker": worker}),
-            };
-            audit::append(connection, &tenant, &[event]).await?;
-            lost.push(id);
-        }
-        Ok(lost)
-    }
 }
 
 struct Delete {

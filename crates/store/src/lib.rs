@@ -11,18 +11,22 @@ mod error;
 mod idempotency;
 mod jobs;
 mod keys;
+mod leases;
 mod migrate;
 mod output;
 mod texts;
+mod workers;
 mod writer;
 
 pub use audit::{AuditEntry, AuditEvent, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
-pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
+pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, JobSize, NewJob, Page};
 pub use keys::{KeyRecord, NewKey};
-pub use output::{OutputEvent, OutputKind};
+pub use leases::{Abandoned, GivenUp, Next};
+pub use output::{OutputEvent, OutputKind, OutputTail};
+pub use workers::{WorkerRecord, WorkerRoom};
 
 use engine::Engine;
 use writer::Writer;

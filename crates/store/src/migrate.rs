@@ -5,7 +5,8 @@ use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Executor, Row};
 
 /// In order; a step that was published never changes.
-const STEPS: [&str; 1] = [include_str!("../migrations/0001_jobs.sql")];
+const STEPS: [&str; 2] =
+    [include_str!("../migrations/0001_jobs.sql"), include_str!("../migrations/0006_workers.sql")];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.
 pub(crate) async fn migrate(connection: &mut AnyConnection, kind: Kind) -> Result<()> {

@@ -1,10 +1,14 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
 mod completions;
+mod control;
 mod doctor;
+mod local_worker;
+mod roles;
 mod run;
 mod serve;
 mod usage;
+mod worker;
 
 use crate::args::{Cli, Command};
 use clap::Parser;
@@ -31,6 +35,8 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
     let done = match command {
         Command::Run(args) => run::run(*args, parts.backend),
         Command::Serve(args) => serve::serve(&args, parts.backend),
+        Command::Control(args) => control::control(&args),
+        Command::Worker(args) => worker::worker(&args, parts.backend),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

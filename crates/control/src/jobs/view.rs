@@ -19,6 +19,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
             last_transition_at: timestamp(job.transition_at_ms),
         },
         created_at: timestamp(job.created_at_ms),
+        attempts: job.starts,
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
     }
@@ -26,6 +27,9 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
 
 /// Puts what is kept as events where a result has its text.
 fn with_output(mut result: serde_json::Value, output: &[OutputEvent]) -> serde_json::Value {
+    // What earlier attempts wrote is there for whoever follows, and no part of the result.
+    let began = output.iter().rposition(|event| event.kind == OutputKind::Init).map_or(0, |at| at + 1);
+    let output = &output[began..];
     for (kind, name) in [(OutputKind::Stdout, "stdout"), (OutputKind::Stderr, "stderr")] {
         let events = output.iter().filter(|event| event.kind == kind);
         let bytes: Vec<u8> = events.flat_map(|event| event.bytes.iter().copied()).collect();

@@ -189,6 +189,10 @@ fn event(name: &str, seq: i64, data: &serde_json::Value) -> Event {
 
 fn output_event(output: &OutputEvent) -> Event {
     let data = match output.kind {
+        OutputKind::Init => {
+            let attempt: i64 = std::str::from_utf8(&output.bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            json!({"seq": output.seq, "attempt": attempt})
+        }
         OutputKind::Truncated => json!({"seq": output.seq, "stream": String::from_utf8_lossy(&output.bytes)}),
         OutputKind::Stdout | OutputKind::Stderr => match std::str::from_utf8(&output.bytes) {
             Ok(text) => json!({"seq": output.seq, "text": text}),
