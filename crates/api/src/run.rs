@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCreate {
+    /// Who is asked. Another worker may have come to its address since.
+    pub worker_id: String,
     pub job_id: String,
     pub task_id: String,
     /// 1 for the first.

@@ -4,9 +4,29 @@
 mod api;
 #[path = "serve/client.rs"]
 mod client;
+#[path = "serve/disk.rs"]
+mod disk;
+#[path = "serve/duplicates.rs"]
+mod duplicates;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/fences.rs"]
+mod fences;
 #[path = "serve/invariants.rs"]
 mod invariants;
+#[path = "serve/load.rs"]
+mod load;
+#[path = "serve/machine.rs"]
+mod machine;
+#[path = "serve/planes.rs"]
+mod planes;
+// The store's own tests use the rest of it.
+#[allow(dead_code)]
+#[path = "../../store/tests/store/postgres.rs"]
+mod postgres;
+#[path = "serve/roles.rs"]
+mod roles;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/tls.rs"]
+mod tls;

@@ -2,7 +2,8 @@
 //! and takes them over where their run goes on, or gives them up.
 //!
 //! A run is ended by whoever has it when its lease was not renewed for twice its length, and is given up by others only
-//! after that. So at no time do two attempts at a job run at once.
+//! after that. So two attempts at a job run at once only where whoever has the first cannot act at all, because its
+//! process is stopped; and even then the first writes nothing any more.
 
 use crate::fleet::{OUT_AFTER_MS, Room};
 use crate::jobs::{Attempt, give_up};

@@ -46,8 +46,8 @@ impl HttpWorkers {
 }
 
 impl Connector for HttpWorkers {
-    fn connect(&self, _id: &str, url: &str) -> Arc<dyn Worker> {
-        Arc::new(HttpWorker { peer: self.peer(url), is_allowed: check_url(url).is_ok() })
+    fn connect(&self, id: &str, url: &str) -> Arc<dyn Worker> {
+        Arc::new(HttpWorker { id: id.to_owned(), peer: self.peer(url), is_allowed: check_url(url).is_ok() })
     }
 }
 

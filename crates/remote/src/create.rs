@@ -11,11 +11,12 @@ use std::time::Instant;
 const UNREACHED: u32 = 3;
 
 /// Begins a run, or says why it did not, or that nobody knows.
-pub(crate) async fn create(peer: &Peer, order: &RunOrder) -> Result<(), RunEnd> {
+pub(crate) async fn create(worker_id: &str, peer: &Peer, order: &RunOrder) -> Result<(), RunEnd> {
     if !peer.breaker.allows(Instant::now()) {
         return Err(RunEnd::Unstarted { why: format!("{} has failed too often just now", peer.url) });
     }
     let body = RunCreate {
+        worker_id: worker_id.to_owned(),
         job_id: order.id.to_string(),
         task_id: order.task_id.as_str().to_owned(),
         attempt: order.attempt,

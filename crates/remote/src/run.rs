@@ -1,7 +1,7 @@
 //! A run on a worker elsewhere, from its beginning to its end.
 
 use crate::backoff::Backoff;
-use crate::call::{CallError, Peer};
+use crate::call::{ANSWER, CallError, Peer};
 use crate::create::create;
 use async_trait::async_trait;
 use base64::Engine;
@@ -19,6 +19,7 @@ const MAX_LINE_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(crate) struct HttpWorker {
+    pub(crate) id: String,
     pub(crate) peer: Peer,
     /// Whether its address may be used at all.
     pub(crate) is_allowed: bool,
@@ -32,7 +33,7 @@ impl Worker for HttpWorker {
             return RunEnd::Unstarted { why };
         }
         if !run.is_begun
-            && let Err(end) = create(&self.peer, &run).await
+            && let Err(end) = create(&self.id, &self.peer, &run).await
         {
             return end;
         }
@@ -97,10 +98,11 @@ impl HttpWorker {
             Err(error) => return Followed::Cut(error.to_string()),
         };
         loop {
-            let event = match lines.next().await {
-                Ok(Some(event)) => event,
-                Ok(None) => return Followed::Cut("the worker has ended the connection".to_owned()),
-                Err(why) => return Followed::Cut(why),
+            let event = match tokio::time::timeout(2 * run.lease.min(ANSWER), lines.next()).await {
+                Ok(Ok(Some(event))) => event,
+                Ok(Ok(None)) => return Followed::Cut("the worker has ended the connection".to_owned()),
+                Ok(Err(why)) => return Followed::Cut(why),
+                Err(_) => return Followed::Cut("the worker says nothing any more".to_owned()),
             };
             *last = Instant::now();
             let (seq, stream, base64) = match event {

@@ -120,6 +120,12 @@ impl crate::writer::Act<()> for Heartbeat {
         Self: 'c,
     {
         let WorkerRecord { id, url, labels, backends, room, is_draining, .. } = self.worker;
+        // Whoever was at that address before has gone.
+        sqlx::query("DELETE FROM workers WHERE url = $1 AND id <> $2")
+            .bind(url.as_str())
+            .bind(id.as_str())
+            .execute(&mut *connection)
+            .await?;
         sqlx::query(sqlx::AssertSqlSafe(self.text))
             .bind(id)
             .bind(url)

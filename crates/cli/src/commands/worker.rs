@@ -27,10 +27,10 @@ pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let worker = Arc::new(LocalWorker::start(backend));
-        let runs = Runs::new(worker, Arc::new(RequestChecker), offer.capacity);
-        let beat = watch::Sender::new(heartbeat(url, offer));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
+        let runs = Runs::new(id.clone(), worker, Arc::new(RequestChecker), offer.capacity);
+        let beat = watch::Sender::new(heartbeat(url, offer));
         let registration =
             Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
         tokio::spawn(registration?.keep(report()));

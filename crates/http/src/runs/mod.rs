@@ -25,8 +25,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A follower hears something at least this often, so that a dead connection is known from a quiet run.
-const IDLE: Duration = Duration::from_secs(2);
+/// A follower hears something at least this often, so that a dead connection is known from a quiet run. Less than half
+/// of the shortest lease.
+const IDLE: Duration = Duration::from_millis(400);
 
 /// Room for what a request grows by when control sends it on.
 const MAX_BODY_BYTES: usize = crate::MAX_BODY_BYTES + (1 << 20);

@@ -29,6 +29,7 @@ pub struct Runs {
 }
 
 struct Parts {
+    id: String,
     worker: Arc<dyn Worker>,
     checker: Arc<dyn Checker>,
     capacity: Capacity,
@@ -86,9 +87,9 @@ impl Parts {
 
 impl Runs {
     /// Starts with none, and looks after them for as long as the process lives.
-    pub fn new(worker: Arc<dyn Worker>, checker: Arc<dyn Checker>, capacity: Capacity) -> Self {
+    pub fn new(id: String, worker: Arc<dyn Worker>, checker: Arc<dyn Checker>, capacity: Capacity) -> Self {
         let (state, is_draining) = (Mutex::default(), AtomicBool::new(false));
-        let runs = Self { parts: Arc::new(Parts { worker, checker, capacity, state, is_draining }) };
+        let runs = Self { parts: Arc::new(Parts { id, worker, checker, capacity, state, is_draining }) };
         let tended = runs.clone();
         tokio::spawn(async move {
             loop {
@@ -105,6 +106,10 @@ impl Runs {
 
     /// Begins an attempt, or finds it begun.
     pub(super) fn create(&self, order: RunCreate) -> Result<(Run, bool), Problem> {
+        if order.worker_id != self.parts.id {
+            let message = format!("this is the worker {}, not {}", self.parts.id, order.worker_id);
+            return Err(Problem::new(ErrorCode::Unavailable, message, "look at the list of workers again"));
+        }
         let id = JobId::parse("job_id", &order.job_id)?;
         let task_id = TaskId::parse("task_id", &order.task_id)?;
         let limits = self.parts.checker.check(&order.request)?;

@@ -24,6 +24,8 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         starts: 0,
         worker: None,
         cancelled_by: None,
+        owner: None,
+        lease_until_ms: None,
     };
     assert_eq!(store.job(TENANT, "job_a").await.unwrap().as_ref(), Some(&expected));
     assert_eq!(store.jobs(TENANT, &all()).await.unwrap(), std::slice::from_ref(&expected));
