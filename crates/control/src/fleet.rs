@@ -17,6 +17,9 @@ pub(crate) const OUT_AFTER_MS: i64 = 10_000;
 /// After a claim that the store refused, others' jobs are given some time to end.
 const FULL_FOR: Duration = Duration::from_millis(200);
 
+/// One that was not taken by a worker goes to another, while there is one.
+const UNWILLING_FOR: Duration = Duration::from_secs(2);
+
 const NOTHING: Capacity = Capacity { slots: 0, cpus_millis: 0, memory_bytes: 0 };
 
 pub(crate) struct Fleet {
@@ -36,7 +39,7 @@ pub(crate) struct Member {
     pub(crate) is_draining: bool,
     pub(crate) silent_ms: i64,
     worker: Arc<dyn Worker>,
-    full_until: Option<Instant>,
+    avoided_until: Option<Instant>,
 }
 
 impl Member {
@@ -45,8 +48,8 @@ impl Member {
     }
 
     fn candidate(&self) -> Candidate<'_> {
-        let is_full = self.full_until.is_some_and(|until| Instant::now() < until);
-        let is_open = !self.is_out() && !self.is_draining && !is_full;
+        let is_avoided = self.avoided_until.is_some_and(|until| Instant::now() < until);
+        let is_open = !self.is_out() && !self.is_draining && !is_avoided;
         Candidate { offer: &self.offer, used: self.used, is_open }
     }
 }
@@ -85,7 +88,7 @@ impl Fleet {
             is_draining: false,
             silent_ms: 0,
             worker,
-            full_until: None,
+            avoided_until: None,
         });
         Self { members: Mutex::new(member.into_iter().collect()), remote, changed: Notify::new() }
     }
@@ -122,7 +125,7 @@ impl Fleet {
                     is_draining: record.is_draining,
                     silent_ms: record.silent_ms,
                     worker: remote.connect(&record.id, &record.url),
-                    full_until: None,
+                    avoided_until: None,
                 }),
             }
         }
@@ -174,8 +177,17 @@ impl Fleet {
 
     /// The store said that others have taken what looked free.
     pub(crate) fn mark_full(&self, id: &str) {
+        self.avoid(id, FULL_FOR);
+    }
+
+    /// A worker did not take a job, or could not be reached.
+    pub(crate) fn mark_unwilling(&self, id: &str) {
+        self.avoid(id, UNWILLING_FOR);
+    }
+
+    fn avoid(&self, id: &str, time: Duration) {
         if let Some(member) = self.members().iter_mut().find(|member| member.id == id) {
-            member.full_until = Some(Instant::now() + FULL_FOR);
+            member.avoided_until = Some(Instant::now() + time);
         }
     }
 

@@ -236,9 +236,12 @@ fn a_retry_is_counted_noted_and_only_its_last_output_is_the_result() {
     wait_until("it is lost", || state(&apart.client, &id(&not_asked)) == "lost");
     assert_eq!(job(&apart.client, &id(&not_asked))["attempts"], 1);
     let audit = apart.client.get("/v1/audit?limit=1000").json();
-    let kinds: Vec<_> = audit["entries"].as_array().expect("entries").iter().filter(|e| e["resource"] == asked["id"]).collect();
-    let kinds: Vec<_> = kinds.iter().filter_map(|entry| entry["kind"].as_str()).collect();
-    assert_eq!(kinds, ["job.accepted", "job.running", "job.retried", "job.running", "job.finished"]);
+    let entries = audit["entries"].as_array().expect("entries").iter().filter(|e| e["resource"] == asked["id"]);
+    let kinds: Vec<_> = entries.filter_map(|entry| entry["kind"].as_str()).collect();
+    let count = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
+    // It may be offered to the dead one once more before that is known to be dead.
+    assert_eq!(count("job.running"), 2 + count("job.requeued"), "{kinds:?}");
+    assert!(count("job.requeued") <= 3 && count("job.retried") == 1 && count("job.finished") == 1, "{kinds:?}");
 }
 
 /// The time is in the store: nobody has to have been there when it ran out.
@@ -248,13 +251,13 @@ fn a_job_that_waited_too_long_expires_even_if_the_server_was_dead_meanwhile() {
     let server = Server::start(folder.path(), &["--slots", "1"]);
     let client = Client::of(&server);
     let runs = client.post("/v1/jobs", r#"{"command":["sleep","20"]}"#).json();
-    let waits = client.post("/v1/jobs", r#"{"command":["true"],"queue_timeout_ms":700}"#).json();
+    let waits = client.post("/v1/jobs", r#"{"command":["true"],"queue_timeout_ms":5000}"#).json();
     let patient = client.post("/v1/jobs", r#"{"command":["true"],"queue_timeout_ms":600000}"#).json();
     let soon = client.post("/v1/jobs", r#"{"command":["true"],"queue_timeout_ms":1}"#).json();
     wait_until("the first is over", || state(&client, &id(&soon)) == "expired");
     assert_eq!(state(&client, &id(&waits)), "queued");
     server.kill();
-    std::thread::sleep(std::time::Duration::from_millis(800));
+    std::thread::sleep(std::time::Duration::from_millis(5100));
     let server = Server::start(folder.path(), &["--slots", "1"]);
     let client = Client::of(&server);
     wait_until("it expires", || state(&client, &id(&waits)) == "expired");

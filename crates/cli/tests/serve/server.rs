@@ -45,8 +45,11 @@ impl Server {
     /// Starts `serve` or `control` of a program.
     pub(crate) fn start_role(program: &Path, role: &str, data: &Path, options: &[&str]) -> Self {
         let data_option = data.to_string_lossy().into_owned();
-        let fixed = [role, "--data", &data_option, "--listen", "127.0.0.1:0"];
-        let mut server = Self::spawn(program, &[&fixed, options].concat());
+        let mut words = vec![role, "--data", &data_option];
+        if !options.contains(&"--listen") {
+            words.extend(["--listen", "127.0.0.1:0"]);
+        }
+        let mut server = Self::spawn(program, &[&words, options].concat());
         server.key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
         server
     }

@@ -65,6 +65,9 @@ impl Control {
                 () = handle.taken_away() => None,
             },
         };
+        if matches!(end, Some(RunEnd::Unstarted { .. })) {
+            self.parts.fleet.mark_unwilling(&room.worker_id);
+        }
         // The room is free when the sandbox is gone, whatever the store says.
         drop(room);
         if let Some(end) = end {
