@@ -8,13 +8,15 @@ use serde::Serialize;
 use crate::contestants;
 use crate::failure::{Failure, Result};
 use crate::in_process::IDLE;
+use crate::schedule::Mode;
+use crate::service::SERVICE;
 
 pub(crate) const USAGE: &str = "\
 Times whole commands and sandboxes made in this process, side by side on one root filesystem. Run bench/setup.sh (as root) once before.
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy
@@ -33,6 +35,12 @@ pub(crate) struct Args {
     pub(crate) plan: Plan,
 }
 
+impl Args {
+    pub(crate) fn asks_for(&self, name: &str) -> bool {
+        self.only.iter().any(|asked| asked == name)
+    }
+}
+
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Plan {
@@ -42,6 +50,15 @@ pub(crate) struct Plan {
     pub(crate) throughput_window: Duration,
     /// Idle sandboxes at once.
     pub(crate) idle: usize,
+}
+
+impl Plan {
+    pub(crate) fn rounds(&self, mode: Mode) -> Rounds {
+        match mode {
+            Mode::BackToBack => self.back_to_back,
+            Mode::Sparse => self.sparse,
+        }
+    }
 }
 
 /// Samples for each contestant of a pace.
@@ -84,8 +101,8 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
         }
     }
     let only = only.unwrap_or_else(|| known().map(String::from).collect());
-    if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam") {
-        return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam"));
+    if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam" || name == SERVICE) {
+        return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam and service"));
     }
     Ok(Some(Args { cofferdam, only, json, markdown, plan: plan(samples, sparse_samples, quick) }))
 }
@@ -102,7 +119,7 @@ fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> P
 
 /// Everything that can be asked for.
 fn known() -> impl Iterator<Item = &'static str> {
-    contestants::NAMES.into_iter().chain([IDLE])
+    contestants::NAMES.into_iter().chain([IDLE, SERVICE])
 }
 
 fn names(list: &str) -> Result<Vec<String>> {

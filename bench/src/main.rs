@@ -13,6 +13,7 @@ mod machine;
 mod progress;
 mod report;
 mod schedule;
+mod service;
 mod shuffle;
 mod stats;
 mod table;
@@ -35,6 +36,7 @@ use machine::Machine;
 use progress::Progress;
 use report::{Latency, Report, Throughput};
 use schedule::Mode;
+use service::SERVICE;
 use table::Style;
 use targets::{Outcome, TARGETS};
 use workload::Workload;
@@ -111,23 +113,34 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         }
         throughput.extend(measure_throughput(&field, workload, args.plan, &mut progress));
     }
+    // The daemons of peers are gone by now, and their noise with them.
+    let (facts, absent) = (field.facts(), field.absent.clone());
+    drop(field);
+    let mut fsync = None;
+    if let Some(program) = args.cofferdam.as_deref().filter(|_| args.asks_for(SERVICE)) {
+        let service = service::measure(program, place, args.plan, &mut progress)?;
+        latency.extend(service.latency);
+        throughput.extend(service.throughput);
+        fsync = service.fsync;
+    }
     progress.clear();
     Ok(Report {
         machine,
         load_at_end: machine::load(),
         plan: args.plan,
-        contestants: field.facts(),
-        absent: field.absent.clone(),
+        contestants: facts,
+        absent,
         latency,
         throughput,
         idle,
+        fsync,
         targets: Vec::new(),
     })
 }
 
 /// Before the daemons of peers start, whose memory comes and goes.
 fn measure_idle(args: &Args, place: &Workplace, progress: &mut Progress) -> Result<Option<Idle>> {
-    if !args.only.iter().any(|name| name == IDLE) {
+    if !args.asks_for(IDLE) {
         return Ok(None);
     }
     let count = args.plan.idle;
@@ -142,10 +155,7 @@ fn measure_latency(
     plan: Plan,
     progress: &mut Progress,
 ) -> Vec<Latency> {
-    let rounds = match mode {
-        Mode::BackToBack => plan.back_to_back,
-        Mode::Sparse => plan.sparse,
-    };
+    let rounds = plan.rounds(mode);
     let what = format!("{}, {}", workload.label(), mode.label());
     let watch = |round| progress.at(&what, round, rounds.fast);
     let series = schedule::race(&field.entrants(workload), mode, rounds, watch);

@@ -23,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) latency: Vec<Latency>,
     pub(crate) throughput: Vec<Throughput>,
     pub(crate) idle: Option<Idle>,
+    /// Of the disk that the service keeps its records on.
+    pub(crate) fsync: Option<Summary>,
     pub(crate) targets: Vec<Verdict>,
 }
 
@@ -64,6 +66,15 @@ impl Report {
         let mut rows = self.latency.iter();
         let row = rows.find(|row| row.contestant == of && row.workload == workload && row.mode == mode)?;
         Some(row.summary.as_ref()?.get(statistic))
+    }
+
+    /// The best rate of a contestant, at whatever number in flight.
+    pub(crate) fn rate(&self, of: &str, workload: Workload) -> Option<f64> {
+        let mine = self.throughput.iter().filter(|row| row.contestant == of && row.workload == workload);
+        mine.map(|row| row.per_second).try_fold(None, |best: Option<f64>, rate| {
+            let rate = rate?;
+            Some(Some(best.map_or(rate, |best| best.max(rate))))
+        })?
     }
 
     /// Those that took part and broke, with where and why.

@@ -61,6 +61,28 @@ pub(crate) fn race(
     race.series
 }
 
+/// So many in a row are one's own doing: what a run leaves to be done afterwards meets the next.
+const BURST: usize = 50;
+
+/// Takes `count` samples of each, many of one in a row before the next has its turn.
+pub(crate) fn bursts(entrants: &[Entrant<'_>], count: usize, mut progress: impl FnMut(usize)) -> Vec<Series> {
+    let mut race = Race::new(entrants, Mode::BackToBack);
+    for begun in (0..count).step_by(BURST) {
+        progress(begun);
+        let mut order = race.of(Pace::Fast);
+        race.shuffle.apply(&mut order);
+        for index in order {
+            thread::sleep(SETTLE);
+            for _ in begun..count.min(begun + BURST) {
+                if race.series[index].failure.is_none() {
+                    race.take(index);
+                }
+            }
+        }
+    }
+    race.series
+}
+
 /// Spreads the slow samples evenly over the fast rounds.
 fn is_due(round: usize, rounds: Rounds) -> bool {
     (round + 1) * rounds.slow / rounds.fast > round * rounds.slow / rounds.fast
@@ -184,6 +206,14 @@ mod tests {
         let series = race(&entrants, Mode::BackToBack, Rounds { fast: 10, slow: 2 }, |_| ());
         assert_eq!(series.iter().map(|s| s.samples.len()).collect::<Vec<_>>(), [10, 2]);
         assert_eq!(series.iter().map(|s| s.destroys.len()).collect::<Vec<_>>(), [10, 2]);
+    }
+
+    #[test]
+    fn bursts_give_each_its_samples_in_a_row() {
+        let entrants = [entrant("a", Pace::Fast, usize::MAX), entrant("b", Pace::Fast, 3)];
+        let series = bursts(&entrants, BURST + 1, |_| ());
+        assert_eq!(series.iter().map(|s| s.samples.len()).collect::<Vec<_>>(), [BURST + 1, 3]);
+        assert_eq!(series[1].failure.as_deref(), Some("sample 4: broke"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::in_process::Idle;
 use crate::report::{Latency, Report, Throughput};
 use crate::schedule::Mode;
 use crate::stats::Summary;
-use crate::targets::{Claim, Figure, Outcome, Target, Verdict};
+use crate::targets::{Claim, Figure, Outcome, Rate, Target, Verdict};
 use crate::throughput::IN_FLIGHT;
 use crate::workload::Workload;
 
@@ -16,7 +16,7 @@ pub(crate) use text::{Style, render as text};
 
 const LEGEND: [&str; 2] = [
     "x: ratio of medians, or of rates; p99 of fewer than 100 samples is their maximum",
-    "cold, warm, destroy: sandboxes made from inside one process; the others are whole commands",
+    "cold, warm, ahead, destroy: sandboxes made from inside one process; the others are whole commands",
 ];
 
 /// A title, columns, and a row for each name.
@@ -32,14 +32,20 @@ enum Row {
     Remark(String),
 }
 
-fn machine(report: &Report) -> [String; 2] {
+fn machine(report: &Report) -> Vec<String> {
     let machine = &report.machine;
     let load = |load: Option<f64>| load.map_or("?".into(), |load| format!("{load:.2}"));
     let (before, after) = (load(machine.load_at_start), load(report.load_at_end));
-    [
+    let fsync = report.fsync.as_ref().map(|fsync| {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let (p50, p99) = (ms(fsync.p50_ns), ms(fsync.p99_ns));
+        format!("the service's disk keeps 4 KiB in {p50:.2} ms (p99 {p99:.2} ms)")
+    });
+    let known = [
         format!("{}, {} cores, kernel {}", machine.cpu_model, machine.cores, machine.kernel),
         format!("{}, load {before} before and {after} after", machine.date),
-    ]
+    ];
+    known.into_iter().chain(fsync).collect()
 }
 
 /// All but the targets, without those that have no rows.
@@ -48,7 +54,7 @@ fn tables(report: &Report) -> Vec<Table> {
         let latency = [Mode::BackToBack, Mode::Sparse].map(|mode| latency(report, workload, mode));
         latency.into_iter().chain([throughput(report, workload)])
     };
-    let tables = Workload::ALL.into_iter().flat_map(of_workload).chain([idle(report)]);
+    let tables = Workload::SHOWN.into_iter().flat_map(of_workload).chain([idle(report)]);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -57,7 +63,7 @@ fn latency(report: &Report, workload: Workload, mode: Mode) -> Table {
     Table {
         title: format!("{}, {}", workload.label(), mode.label()),
         heads: ["samples", "p50 ms", "p99 ms", "mean ms", "x bare", "x bwrap"].map(String::from).to_vec(),
-        rows: with_absences(rows.map(latency_row).collect(), report),
+        rows: with_absences(rows.map(latency_row).collect(), workload, report),
     }
 }
 
@@ -89,7 +95,7 @@ fn throughput(report: &Report, workload: Workload) -> Table {
     Table {
         title: format!("{}, runs a second by number in flight", workload.label()),
         heads: heads.concat(),
-        rows: with_absences(names.map(|name| throughput_row(name, &rows)).collect(), report),
+        rows: with_absences(names.map(|name| throughput_row(name, &rows)).collect(), workload, report),
     }
 }
 
@@ -106,8 +112,8 @@ fn throughput_row(name: &str, rows: &[&Throughput]) -> (String, Row) {
 }
 
 /// Those who could not take part, below those who did.
-fn with_absences(mut rows: Vec<(String, Row)>, report: &Report) -> Vec<(String, Row)> {
-    if !rows.is_empty() {
+fn with_absences(mut rows: Vec<(String, Row)>, workload: Workload, report: &Report) -> Vec<(String, Row)> {
+    if !rows.is_empty() && Workload::ALL.contains(&workload) {
         let absence = |reason: &str| Row::Remark(format!("absent: {reason}"));
         rows.extend(report.absent.iter().map(|absent| (absent.name.into(), absence(&absent.reason))));
     }
@@ -156,6 +162,9 @@ fn claim(target: &Target) -> String {
             ratio.workload.label(),
             ratio.mode.label()
         ),
+        Claim::Rate(Rate { contestant, against, min }) => {
+            format!("{} >= {min:.1} x {}, runs a second of each at its best", contestant.0, against.0)
+        }
         Claim::AtMost { figure: Figure::IdleKib, max } => format!("<= {max:.0} KiB each"),
         Claim::AtMost { figure: Figure::IdleLeft, max } => format!("<= {max:.0} cgroups and mounts"),
     }

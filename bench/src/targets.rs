@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::in_process::IDLE;
 use crate::report::Report;
 use crate::schedule::Mode;
+use crate::service::SERVICE;
 use crate::stats::Statistic;
 use crate::workload::Workload;
 
@@ -20,6 +21,7 @@ pub(crate) struct Target {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Claim {
     Ratio(Ratio),
+    Rate(Rate),
     /// An absolute maximum.
     AtMost {
         figure: Figure,
@@ -36,6 +38,14 @@ pub(crate) struct Ratio {
     pub(crate) mode: Mode,
     pub(crate) statistic: Statistic,
     pub(crate) max: f64,
+}
+
+/// `contestant` at its best does at least `min` times what `against` does at its best.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Rate {
+    pub(crate) contestant: (&'static str, Workload),
+    pub(crate) against: (&'static str, Workload),
+    pub(crate) min: f64,
 }
 
 /// A figure that is measured by itself.
@@ -71,17 +81,34 @@ const fn of_python(target: Target) -> Target {
             let claim = Claim::Ratio(Ratio { workload: Workload::Python, ..ratio });
             Target { claim, ..target }
         }
-        Claim::AtMost { .. } => target,
+        Claim::Rate(_) | Claim::AtMost { .. } => target,
     }
+}
+
+/// A call of the service beside a bare interpreter, each many times in a row.
+const fn of_api(target: Target, statistic: Statistic) -> Target {
+    match target.claim {
+        Claim::Ratio(ratio) => {
+            let claim = Claim::Ratio(Ratio { workload: Workload::Api, statistic, ..ratio });
+            Target { claim, ..target }
+        }
+        Claim::Rate(_) | Claim::AtMost { .. } => target,
+    }
+}
+
+const fn rate(name: &'static str, against: (&'static str, Workload), min: f64) -> Target {
+    let claim = Claim::Rate(Rate { contestant: (SERVICE, Workload::Api), against, min });
+    Target { name, claim, is_stretch: false }
 }
 
 const COMMAND: (&str, &str) = ("cofferdam", "bwrap");
 const COLD: (&str, &str) = ("cold", "bare");
 const WARM: (&str, &str) = ("warm", "bare");
 const AHEAD: (&str, &str) = ("ahead", "bare");
+const API: (&str, &str) = (SERVICE, "bare");
 
 /// Both modes: a busy loop hides what an idle machine makes a first request wait for.
-pub(crate) const TARGETS: [Target; 12] = [
+pub(crate) const TARGETS: [Target; 21] = [
     ratio("whole command, busy", COMMAND, Mode::BackToBack, 1.0),
     ratio("whole command, idle", COMMAND, Mode::Sparse, 1.0),
     ratio("cold, busy", COLD, Mode::BackToBack, 5.0),
@@ -94,6 +121,15 @@ pub(crate) const TARGETS: [Target; 12] = [
     at_most("nothing left of idle sandboxes", Figure::IdleLeft, 0.0),
     of_python(ratio("warm Python, busy", AHEAD, Mode::BackToBack, 0.5)),
     of_python(ratio("warm Python, idle", AHEAD, Mode::Sparse, 0.5)),
+    of_api(ratio("API call, busy", API, Mode::BackToBack, 1.0), Statistic::P50),
+    of_api(ratio("API call, idle", API, Mode::Sparse, 1.0), Statistic::P50),
+    of_api(ratio("API call, busy, p99", API, Mode::BackToBack, 3.0), Statistic::P99),
+    of_api(ratio("API call, idle, p99", API, Mode::Sparse, 3.0), Statistic::P99),
+    stretch(of_api(ratio("API call, busy, stretch", API, Mode::BackToBack, 0.6), Statistic::P50)),
+    stretch(of_api(ratio("API call, idle, stretch", API, Mode::Sparse, 0.6), Statistic::P50)),
+    rate("API calls a second, docker", ("docker", Workload::Python), 15.0),
+    rate("API calls a second, bare", ("bare", Workload::Api), 0.5),
+    stretch(rate("API calls a second, stretch", ("bare", Workload::Api), 0.8)),
 ];
 
 #[derive(Debug, Serialize)]
@@ -123,20 +159,45 @@ pub(crate) fn judge(targets: &[Target], report: &Report, asked: &[String]) -> Ve
 
 fn verdict(target: Target, report: &Report, asked: &[String]) -> Verdict {
     let was_asked = |names: &[&str]| names.iter().all(|name| asked.iter().any(|asked| asked == name));
-    let (value, max, was_asked) = match target.claim {
+    let (value, bound, was_asked) = match target.claim {
         Claim::Ratio(ratio) => {
-            (ratio.value(report), ratio.max, was_asked(&[ratio.contestant, ratio.against]))
+            (ratio.value(report), Bound::Max(ratio.max), was_asked(&[ratio.contestant, ratio.against]))
         }
-        Claim::AtMost { figure, max } => (figure.value(report), max, was_asked(&[IDLE])),
+        Claim::Rate(rate) => {
+            (rate.value(report), Bound::Min(rate.min), was_asked(&[rate.contestant.0, rate.against.0]))
+        }
+        Claim::AtMost { figure, max } => (figure.value(report), Bound::Max(max), was_asked(&[IDLE])),
     };
     let outcome = match value {
-        Some(value) if value <= max => Outcome::Met,
+        Some(value) if bound.holds(value) => Outcome::Met,
         Some(_) if target.is_stretch => Outcome::NotReached,
         Some(_) => Outcome::Missed,
         None if was_asked => Outcome::Unmeasured,
         None => Outcome::NotAsked,
     };
     Verdict { target, value, outcome }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    Max(f64),
+    Min(f64),
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::Max(max) => value <= max,
+            Self::Min(min) => value >= min,
+        }
+    }
+}
+
+impl Rate {
+    fn value(&self, report: &Report) -> Option<f64> {
+        let rate = |(name, workload)| report.rate(name, workload);
+        Some(rate(self.contestant)? / rate(self.against)?)
+    }
 }
 
 impl Ratio {
@@ -187,6 +248,19 @@ mod tests {
         assert_eq!(outcome(cold, &rows, &asked), Outcome::Missed);
         assert_eq!(outcome(stretch(cold), &rows, &asked), Outcome::NotReached);
         assert_eq!(outcome(stretch(cold), &[("cold", 4_000), ("bare", 1_000)], &asked), Outcome::Met);
+    }
+
+    #[test]
+    fn a_rate_is_to_be_reached_and_not_kept_below() {
+        let wanted = |min| {
+            let (contestant, against) = (("cofferdam", Workload::True), ("bwrap", Workload::True));
+            let claim = Claim::Rate(Rate { contestant, against, min });
+            Target { name: "rate", claim, is_stretch: false }
+        };
+        let (rows, asked) = ([("cofferdam", 500), ("bwrap", 1_000)], ["cofferdam", "bwrap"]);
+        assert_eq!(outcome(wanted(2.0), &rows, &asked), Outcome::Met);
+        assert_eq!(outcome(wanted(2.1), &rows, &asked), Outcome::Missed);
+        assert_eq!(outcome(wanted(2.0), &rows[..1], &asked), Outcome::Unmeasured);
     }
 
     #[test]

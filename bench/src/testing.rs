@@ -44,6 +44,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
         latency: latency_rows(rows.iter().map(series).collect(), Workload::True, Mode::BackToBack),
         throughput: throughput_rows(rows.iter().map(flow).collect(), Workload::True, 1),
         idle: Some(idle()),
+        fsync: None,
         targets: Vec::new(),
     }
 }

@@ -7,16 +7,22 @@ use serde::Serialize;
 pub(crate) enum Workload {
     True,
     Python,
+    /// The same program, by way of the service.
+    Api,
 }
 
 impl Workload {
+    /// What every contestant runs.
     pub(crate) const ALL: [Self; 2] = [Self::True, Self::Python];
+
+    /// What there is a table of.
+    pub(crate) const SHOWN: [Self; 3] = [Self::True, Self::Python, Self::Api];
 
     /// Absolute paths: a shim found first in PATH would cost more than the sandboxes under test.
     pub(crate) fn argv(self) -> &'static [&'static str] {
         match self {
             Self::True => &["/bin/true"],
-            Self::Python => &["/usr/bin/python3", "-c", "print(1)"],
+            Self::Python | Self::Api => &["/usr/bin/python3", "-c", "print(1)"],
         }
     }
 
@@ -24,7 +30,7 @@ impl Workload {
     pub(crate) fn expected_stdout(self) -> &'static str {
         match self {
             Self::True => "",
-            Self::Python => "1\n",
+            Self::Python | Self::Api => "1\n",
         }
     }
 
@@ -32,6 +38,7 @@ impl Workload {
         match self {
             Self::True => "/bin/true",
             Self::Python => "python3 -c 'print(1)'",
+            Self::Api => "POST /v1/jobs of print(1)",
         }
     }
 
@@ -40,6 +47,7 @@ impl Workload {
         match self {
             Self::True => "true",
             Self::Python => "python",
+            Self::Api => "api",
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::progress::Progress;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 use whole_command::WholeCommand;
+pub(crate) use whole_command::quiet;
 
 pub(crate) const NAMES: [&str; 10] =
     ["bare", "bwrap", "cofferdam", "cold", "warm", "ahead", "runc", "podman", "docker", "runsc"];
@@ -102,6 +103,11 @@ impl Field {
     pub(crate) fn facts(&self) -> Vec<Facts> {
         self.present.iter().map(|present| present.facts.clone()).collect()
     }
+}
+
+/// The bare program by itself, for whoever is compared with nothing else.
+pub(crate) fn bare(workload: Workload) -> Result<impl Contestant> {
+    bare::Bare.command(workload)
 }
 
 fn enter(name: &'static str, args: &Args, place: &Workplace) -> Result<Present> {

@@ -107,7 +107,7 @@ impl Contestant for WholeCommand {
 
 /// A command in the environment that every contestant and every helper gets. HOME stays, for programs that
 /// insist on one.
-pub(super) fn quiet(program: impl Into<PathBuf>) -> Command {
+pub(crate) fn quiet(program: impl Into<PathBuf>) -> Command {
     let mut command = Command::new(program.into());
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
     if let Some(home) = std::env::var_os("HOME") {

@@ -51,7 +51,11 @@ fn row(cells: &[String]) -> String {
 
 /// Text of peers and of the machine must not break a table.
 fn cell(text: &str) -> String {
-    text.replace(char::is_control, " ").replace('|', "\\|").replace("<=", "≤").replace('<', "&lt;")
+    text.replace(char::is_control, " ")
+        .replace('|', "\\|")
+        .replace("<=", "≤")
+        .replace(">=", "≥")
+        .replace('<', "&lt;")
 }
 
 #[cfg(test)]

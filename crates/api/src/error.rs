@@ -1,9 +1,10 @@
 //! Errors on the wire: a closed set of codes, each with one status.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What went wrong. The set is closed; each has a page in the documentation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The body is not JSON.
@@ -25,6 +26,8 @@ pub enum ErrorCode {
     /// The thing is in a state that does not allow this.
     WrongState,
     TooLarge,
+    /// The body is said to be something else than JSON.
+    UnsupportedMediaType,
     /// Too many requests, or too much work at once.
     RateLimited,
     /// New work cannot be kept or run just now.
@@ -34,7 +37,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -45,10 +48,30 @@ impl ErrorCode {
         Self::IdempotencyConflict,
         Self::WrongState,
         Self::TooLarge,
+        Self::UnsupportedMediaType,
         Self::RateLimited,
         Self::Unavailable,
         Self::Internal,
     ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Invalid => "invalid",
+            Self::Unsupported => "unsupported",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Denied => "denied",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::WrongState => "wrong_state",
+            Self::TooLarge => "too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
 
     pub fn status(self) -> u16 {
         match self {
@@ -60,6 +83,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => 405,
             Self::IdempotencyConflict | Self::WrongState => 409,
             Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -72,19 +96,35 @@ impl ErrorCode {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     pub error: ErrorDetail,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     pub code: ErrorCode,
     pub message: String,
     /// What the message is about, such as the path of a field and its value.
+    #[schema(value_type = Object, example = json!({"field": "timeout_ms", "value": "0"}))]
     pub details: serde_json::Value,
     /// What to do about it.
+    #[schema(example = "it must be more than 0")]
     pub remediation: String,
+    /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// For whoever looks after the server.
     pub request_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_the_wire() {
+        for code in ErrorCode::ALL {
+            assert_eq!(serde_json::to_string(&code).unwrap(), format!("{:?}", code.as_str()));
+        }
+    }
 }

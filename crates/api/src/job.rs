@@ -1,58 +1,112 @@
 //! Jobs on the wire.
 
+use crate::JobResult;
 use cofferdam_core::JobState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// The languages that code can be in, with their other names.
+pub const LANGUAGES: [&str; 21] = [
+    "python",
+    "py",
+    "python3",
+    "node",
+    "js",
+    "javascript",
+    "nodejs",
+    "bash",
+    "sh",
+    "shell",
+    "ruby",
+    "rb",
+    "perl",
+    "pl",
+    "go",
+    "golang",
+    "java",
+    "deno",
+    "ts",
+    "typescript",
+    "php",
+];
 
 /// `POST /v1/jobs`. Either `language` and `code`, or `command`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"language": "python", "code": "print(1)"}))]
 pub struct JobRequest {
+    /// What the code is written in.
+    #[schema(schema_with = language)]
     pub language: Option<String>,
+    /// The program's text.
+    #[schema(example = "print(1)")]
     pub code: Option<String>,
     pub command: Option<Command>,
+    /// For the program.
     pub args: Vec<String>,
+    /// What the program reads; without it, its input is empty.
     pub stdin: Option<String>,
+    /// Put into /workspace before the program starts.
     pub files: Vec<InlineFile>,
+    /// Set for the program, besides what every program gets. `CYNODE_*` is not for requests.
     pub env: BTreeMap<String, String>,
     pub limits: LimitsRequest,
+    /// `none` or `restricted`; both are loopback only for now. Anything else is `none`, with a warning in the result.
+    #[schema(example = "none")]
     pub network_policy: Option<String>,
+    /// The job is ended after this time. Five minutes, unless it says otherwise.
+    #[schema(minimum = 1, example = 30000)]
     pub timeout_ms: Option<u64>,
+    /// What makes the sandbox; `native` is all that there is for now.
+    #[schema(example = "native")]
     pub backend: Option<String>,
+    /// The root filesystem; `host` is all that there is for now.
+    #[schema(example = "host")]
     pub image: Option<String>,
+    /// Not built yet.
     pub profile: Option<String>,
+    /// Your own id for what the job serves; the job's own, unless given.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     pub task_id: Option<String>,
+    /// The agent whose job it is; the key's own, unless given.
     pub agent: Option<String>,
+    /// Your own notes, at most 32, each name and value of at most 512 bytes.
     pub metadata: BTreeMap<String, String>,
+    /// Not built yet.
+    #[schema(value_type = Option<Object>)]
     pub webhook: Option<serde_json::Value>,
     pub retries: Option<Retries>,
-    /// Ends the job if it has not started by then.
+    /// Ends the job as `expired` if it has not started by then.
+    #[schema(minimum = 1, maximum = 2592000000_u64)]
     pub queue_timeout_ms: Option<u64>,
     /// Only a worker that carries all of these runs the job.
     pub worker_labels: BTreeMap<String, String>,
 }
 
 /// How often a job is started again, and after what. A number is the most often, after being lost or errored.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Retries {
     Max(u32),
     Policy(RetryPolicy),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
+    #[schema(maximum = 10)]
     pub max: u32,
     #[serde(default = "RetryCause::all")]
     pub on: Vec<RetryCause>,
     /// Before the second attempt; twice as long before each after it.
     #[serde(default)]
+    #[schema(maximum = 3600000)]
     pub backoff_ms: u64,
 }
 
 /// What a job may be started again after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCause {
     Lost,
@@ -74,8 +128,18 @@ impl Retries {
     }
 }
 
+fn language() -> utoipa::openapi::schema::Object {
+    use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+    let names = LANGUAGES.into_iter().map(Some).chain([None]);
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some(names))
+        .description(Some("What the code is written in."))
+        .build()
+}
+
 /// A list is a program and its arguments; text goes to a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Command {
     Argv(Vec<String>),
@@ -83,9 +147,11 @@ pub enum Command {
 }
 
 /// A file that is put into the workspace before the process starts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InlineFile {
+    /// Below /workspace.
+    #[schema(example = "data/input.csv")]
     pub path: String,
     #[serde(default)]
     pub content: Option<String>,
@@ -94,43 +160,58 @@ pub struct InlineFile {
     pub content_base64: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+/// Each has a default, which is that of `cofferdam run`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsRequest {
+    #[schema(minimum = 0.01, maximum = 4096, example = 1)]
     pub cpus: Option<f64>,
+    #[schema(minimum = 4194304, example = 536870912)]
     pub memory_bytes: Option<u64>,
+    /// Of /workspace and /tmp together. More than half of the memory, or than 1 GiB, is kept on disk.
     pub disk_bytes: Option<u64>,
+    /// Processes and threads at once.
+    #[schema(minimum = 1, example = 100)]
     pub pids: Option<u32>,
+    /// Between asking and killing.
+    #[schema(maximum = 30000, example = 2000)]
     pub grace_ms: Option<u64>,
 }
 
 /// A job, as it is answered everywhere.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
+    #[schema(example = "job-aaaaaaaaaaaaaaaa")]
     pub id: String,
     pub task_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     pub status: JobStatus,
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// How often it was started.
     pub attempts: i64,
     pub metadata: BTreeMap<String, String>,
     /// There once it has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JobResult>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobStatus {
     pub state: JobState,
+    /// One word on how it came to this state.
+    #[schema(example = "exited")]
     pub reason: Option<String>,
+    /// The same for people.
     pub message: Option<String>,
+    #[schema(format = DateTime)]
     pub last_transition_at: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobList {
+    /// Without their results.
     pub jobs: Vec<Job>,
     /// For the next page; none at the end.
     pub next_cursor: Option<String>,

@@ -1,15 +1,27 @@
-//! The wire: what is sent and answered, and nothing of how it is done. Wire shapes exist here only.
+//! The wire: what is sent and answered, and nothing of how it is done. Wire shapes exist here only, and their
+//! schemas come from the same types.
 //!
 //! Units are in names, unknown fields are refused, and an error says what to do about it.
 
+mod audit;
 mod error;
+mod health;
 mod job;
+mod key;
+mod output;
+mod result;
 mod run;
 mod worker;
 
+pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use health::Health;
 pub use job::{
-    Command, InlineFile, Job, JobList, JobRequest, JobStatus, LimitsRequest, Retries, RetryCause, RetryPolicy,
+    Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
+    RetryPolicy,
 };
+pub use key::{Key, KeyList, KeyRequest, NewKey};
+pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
+pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

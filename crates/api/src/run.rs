@@ -2,16 +2,20 @@
 
 use crate::JobRequest;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// `POST /runs`. The same job and attempt make one run, however often they are sent.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCreate {
     /// Who is asked. Another worker may have come to its address since.
+    #[schema(example = "wrk-aaaaaaaaaaaaaaaa")]
     pub worker_id: String,
+    #[schema(example = "job-aaaaaaaaaaaaaaaa")]
     pub job_id: String,
     pub task_id: String,
     /// 1 for the first.
+    #[schema(minimum = 1)]
     pub attempt: i64,
     /// The claim of whoever asks. An older one than was seen is refused.
     pub fence: i64,
@@ -21,7 +25,7 @@ pub struct RunCreate {
 }
 
 /// A run as the worker knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Run {
     pub job_id: String,
     pub attempt: i64,
@@ -31,7 +35,7 @@ pub struct Run {
     pub last_seq: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     Running,
@@ -39,7 +43,7 @@ pub enum RunState {
 }
 
 /// `POST /runs/{id}/lease`: the owner is still there.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunLease {
     pub attempt: i64,
@@ -48,7 +52,7 @@ pub struct RunLease {
 }
 
 /// `POST /runs/{id}/terminate`: ends the process as a deadline would.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTerminate {
     pub attempt: i64,
@@ -58,22 +62,37 @@ pub struct RunTerminate {
 }
 
 /// One line of `GET /runs/{id}/output`.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    Stdout { seq: u64, base64: String },
-    Stderr { seq: u64, base64: String },
+    Stdout {
+        seq: u64,
+        base64: String,
+    },
+    Stderr {
+        seq: u64,
+        base64: String,
+    },
     /// The run is over, and nothing comes after this.
-    End { seq: u64, end: RunEnd },
+    End {
+        seq: u64,
+        end: RunEnd,
+    },
     /// Nothing has happened for a while; the connection stands.
     Idle,
 }
 
 /// How a run ended: with a result, or without having begun.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RunEnd {
     /// The output is not in the result: it came before.
-    Result { result: serde_json::Value },
-    Errored { code: String, message: String },
+    Result {
+        #[schema(value_type = Object)]
+        result: serde_json::Value,
+    },
+    Errored {
+        code: String,
+        message: String,
+    },
 }

@@ -21,6 +21,8 @@ mod machine;
 #[path = "serve/planes.rs"]
 mod planes;
 // The store's own tests use the rest of it.
+#[path = "serve/odd.rs"]
+mod odd;
 #[allow(dead_code)]
 #[path = "../../store/tests/store/postgres.rs"]
 mod postgres;

@@ -118,7 +118,17 @@ impl Control {
                     let attempt = job.starts + 1;
                     let JobRecord { id, tenant, task_id, .. } = job;
                     let is_begun = false;
-                    self.spawn_run(Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun });
+                    self.spawn_run(Attempt {
+                        id,
+                        tenant,
+                        task_id,
+                        fence,
+                        attempt,
+                        request,
+                        handle,
+                        room,
+                        is_begun,
+                    });
                     return Ok(Placed::Gone);
                 }
                 Err(StoreError::Full { worker }) => {
@@ -139,7 +149,9 @@ impl Control {
         let limits = request.and_then(|request| self.parts.checker.check(request).ok());
         match (request, limits) {
             (Some(request), Some(limits)) => demand(request, &limits),
-            _ => Demand { labels: BTreeMap::new(), backend: "native".into(), cpus_millis: 0, memory_bytes: 0 },
+            _ => {
+                Demand { labels: BTreeMap::new(), backend: "native".into(), cpus_millis: 0, memory_bytes: 0 }
+            }
         }
     }
 }

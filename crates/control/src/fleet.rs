@@ -79,7 +79,10 @@ impl Drop for Room {
 }
 
 impl Fleet {
-    pub(crate) fn new(local: Option<(String, Arc<dyn Worker>, Offer)>, remote: Option<Arc<dyn Connector>>) -> Self {
+    pub(crate) fn new(
+        local: Option<(String, Arc<dyn Worker>, Offer)>,
+        remote: Option<Arc<dyn Connector>>,
+    ) -> Self {
         let member = local.map(|(id, worker, offer)| Member {
             id,
             url: None,

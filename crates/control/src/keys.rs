@@ -1,6 +1,7 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, ControlError, Result, ids, now_ms};
+use crate::{Control, Result, ids, now_ms};
+use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Permit, Principal};
 use cofferdam_store::{AuditEvent, KeyRecord, NewKey, Store};
 use serde_json::json;
@@ -79,13 +80,7 @@ async fn make(
     agent: Option<String>,
     actor: &str,
 ) -> Result<NewSecret> {
-    if scopes.iter().any(|scope| scope.is_empty() || scope.contains(' ')) {
-        return Err(ControlError::Invalid(cofferdam_core::InvalidValue::new(
-            "scopes",
-            scopes.join(" "),
-            "a scope is a word such as jobs:read",
-        )));
-    }
+    check(name, scopes, agent.as_deref())?;
     let (id, secret) = (ids::key()?.to_string(), draw_secret()?);
     let key = NewKey {
         id: id.clone(),
@@ -106,4 +101,54 @@ async fn make(
     };
     store.create_key(key, event).await?;
     Ok(NewSecret { id, secret })
+}
+
+const MAX_NAME_CHARACTERS: usize = 128;
+const MAX_SCOPES: usize = 32;
+
+/// What a key may be called and be for. The document says the same.
+fn check(name: &str, scopes: &[String], agent: Option<&str>) -> std::result::Result<(), InvalidValue> {
+    let is_long = |text: &str| text.is_empty() || text.chars().count() > MAX_NAME_CHARACTERS;
+    if is_long(name) || name.chars().any(|c| c.is_ascii_control()) {
+        let fix = "it must be 1 to 128 characters, none of them a control character";
+        return Err(InvalidValue::new("name", name, fix));
+    }
+    if scopes.is_empty() || scopes.len() > MAX_SCOPES {
+        return Err(InvalidValue::new("scopes", scopes.len().to_string(), "give 1 to 32 scopes"));
+    }
+    if let Some((i, scope)) = scopes.iter().enumerate().find(|(_, scope)| !is_scope(scope)) {
+        let fix = "a scope is * or a pair such as jobs:read";
+        return Err(InvalidValue::new(&format!("scopes[{i}]"), scope, fix));
+    }
+    if let Some(agent) = agent
+        && (is_long(agent) || !agent.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        let fix = "it must be 1 to 128 visible ASCII characters, without spaces";
+        return Err(InvalidValue::new("agent", agent, fix));
+    }
+    Ok(())
+}
+
+fn is_scope(text: &str) -> bool {
+    let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    text == "*" || text.split_once(':').is_some_and(|(what, how)| is_word(what) && is_word(how))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_cannot_be_is_refused_with_its_field() {
+        let scopes = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let good = scopes(&["jobs:read", "*"]);
+        assert!(check("ci", &good, Some("reviewer")).is_ok());
+        let field = |name: &str, scopes: &[String], agent| check(name, scopes, agent).unwrap_err().field;
+        assert_eq!(field("", &good, None), "name");
+        assert_eq!(field("a\0", &good, None), "name");
+        assert_eq!(field(&"x".repeat(129), &good, None), "name");
+        assert_eq!(field("ci", &[], None), "scopes");
+        assert_eq!(field("ci", &scopes(&["*", "jobs:*"]), None), "scopes[1]");
+        assert_eq!(field("ci", &good, Some("a b")), "agent");
+    }
 }

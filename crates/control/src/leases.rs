@@ -101,7 +101,9 @@ impl Control {
                 });
             }
         }
-        for abandoned in parts.store.abandoned(LOOK).await? {
+        // Whoever is about to stop takes nothing over.
+        let abandoned = if self.is_draining() { Vec::new() } else { parts.store.abandoned(LOOK).await? };
+        for abandoned in abandoned {
             self.settle(abandoned).await?;
         }
         Ok(())
@@ -131,9 +133,11 @@ impl Control {
             false => self.lease_ms() + MARGIN_MS + OUT_AFTER_MS,
         };
         let is_over = over_ms > patience_ms && job.lease_until_ms != Some(0);
-        let has_waited = job.lease_until_ms == Some(0) && self.parts.began.elapsed() > self.parts.settings.lease * 3;
+        let has_waited =
+            job.lease_until_ms == Some(0) && self.parts.began.elapsed() > self.parts.settings.lease * 3;
         if is_gone || is_over || has_waited {
-            let (given_up, event) = give_up(&job, RetryCause::Lost, "worker_gone", "its worker went away while it ran");
+            let (given_up, event) =
+                give_up(&job, RetryCause::Lost, "worker_gone", "its worker went away while it ran");
             // Somebody else may have been quicker.
             let _ = self.parts.store.give_up(given_up, Vec::new(), event).await;
             self.parts.fleet.changed.notify_one();
@@ -141,12 +145,7 @@ impl Control {
         Ok(())
     }
 
-    async fn take_over(
-        &self,
-        job: JobRecord,
-        request: Option<JobRequest>,
-        room: Room,
-    ) -> crate::Result<()> {
+    async fn take_over(&self, job: JobRecord, request: Option<JobRequest>, room: Room) -> crate::Result<()> {
         let handle = self.parts.running.add(&job.id);
         let fence = match self.parts.store.adopt(&job, self.parts.instance.clone(), self.lease_ms()).await {
             Ok(fence) => fence,
@@ -159,7 +158,17 @@ impl Control {
             handle.cancel.send_replace(Some(by.clone()));
         }
         let JobRecord { id, tenant, task_id, starts: attempt, .. } = job;
-        self.spawn_run(Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun: true });
+        self.spawn_run(Attempt {
+            id,
+            tenant,
+            task_id,
+            fence,
+            attempt,
+            request,
+            handle,
+            room,
+            is_begun: true,
+        });
         Ok(())
     }
 }

@@ -24,11 +24,11 @@ mod workers;
 
 pub use clock::{now_ms, timestamp};
 pub use error::ControlError;
+pub use fleet::HEARTBEAT;
 pub use follow::{Followed, Follower};
+pub use ids::instance as draw_name;
 pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
-pub use fleet::HEARTBEAT;
-pub use ids::instance as draw_name;
 pub use service::ServiceTokens;
 pub use settings::{Node, Settings};
 pub use worker::{

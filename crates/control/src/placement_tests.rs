@@ -15,13 +15,17 @@ fn capacity(most: u64) -> impl Strategy<Value = Capacity> {
 
 fn offer() -> impl Strategy<Value = Offer> {
     let backends = proptest::sample::subsequence(vec!["native".to_owned(), "docker".to_owned()], 0..=2);
-    (labels(), backends, capacity(6)).prop_map(|(labels, backends, capacity)| Offer { labels, backends, capacity })
+    (labels(), backends, capacity(6)).prop_map(|(labels, backends, capacity)| Offer {
+        labels,
+        backends,
+        capacity,
+    })
 }
 
 fn demand() -> impl Strategy<Value = Demand> {
-    (labels(), "native|docker", 1..3000u64, 1..300u64).prop_map(|(labels, backend, cpus_millis, memory_bytes)| {
-        Demand { labels, backend, cpus_millis, memory_bytes }
-    })
+    (labels(), "native|docker", 1..3000u64, 1..300u64).prop_map(
+        |(labels, backend, cpus_millis, memory_bytes)| Demand { labels, backend, cpus_millis, memory_bytes },
+    )
 }
 
 fn workers() -> impl Strategy<Value = Vec<(Offer, Capacity, bool)>> {

@@ -15,12 +15,13 @@ impl Control {
     pub fn list_workers(&self, _permit: &Permit) -> Vec<WorkerView> {
         let members = self.parts.fleet.list().into_iter();
         let view = members.map(|member| WorkerView {
-            state: match (member.is_out(), member.is_draining || (member.url.is_none() && self.is_draining())) {
-                (true, _) => "out",
-                (false, true) => "draining",
-                (false, false) => "ready",
-            }
-            .to_owned(),
+            state:
+                match (member.is_out(), member.is_draining || (member.url.is_none() && self.is_draining())) {
+                    (true, _) => "out",
+                    (false, true) => "draining",
+                    (false, false) => "ready",
+                }
+                .to_owned(),
             last_heartbeat_ms_ago: member.url.as_ref().map(|_| member.silent_ms),
             capacity: on_the_wire(member.offer.capacity),
             used: on_the_wire(member.used),
@@ -67,11 +68,14 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
         let value: String = value.chars().take(100).collect();
         Err(ControlError::Invalid(InvalidValue::new(field, value, fix)))
     };
-    let is_plain = |text: &str| !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_graphic());
+    let is_plain =
+        |text: &str| !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_graphic());
     if !is_plain(id) {
         return wrong("id", id, "it must be 1 to 64 visible ASCII characters");
     }
-    if !(beat.url.starts_with("http://") || beat.url.starts_with("https://")) || beat.url.len() > MAX_TEXT_BYTES {
+    if !(beat.url.starts_with("http://") || beat.url.starts_with("https://"))
+        || beat.url.len() > MAX_TEXT_BYTES
+    {
         return wrong("url", &beat.url, "it must begin with http:// or https://");
     }
     if let Some(name) = beat.backends.iter().find(|name| !is_plain(name)) {

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Whether a sandbox may be made with a mandatory control missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IsolationMode {
     /// Refuse, with the reason and the fix.
@@ -154,6 +155,7 @@ impl fmt::Display for Control {
 
 /// How far a control holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ControlState {
     /// In force, and seen to be by a probe.

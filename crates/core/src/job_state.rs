@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A job's state. It only moves forward, and out of a final one never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
     /// It is kept, and will be looked at.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The network policy of a sandbox. Both present ones leave it with its own loopback only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
     None,

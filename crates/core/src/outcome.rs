@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What ended a process. Told by evidence (wait status, cgroup events), never guessed from an exit code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     Exited { code: i32 },
@@ -29,6 +30,7 @@ impl Outcome {
 
 /// A limit that a process can run into without being ended by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     Memory,
@@ -41,6 +43,7 @@ pub enum LimitKind {
 
 /// That a limit was reached, how often, and when it was first seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LimitHit {
     pub limit: LimitKind,
     pub count: u64,

@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ResourceUsage {
     /// Of one core, over the whole run.
     pub cpu_percent: Option<f64>,
@@ -19,6 +20,7 @@ pub struct ResourceUsage {
 
 /// A file that a job left in its artifacts folder.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Artifact {
     /// Below the artifacts folder.
     pub path: String,
@@ -27,6 +29,7 @@ pub struct Artifact {
 
 /// Something in the artifacts folder that is not a plain file or folder, or could not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SkippedArtifact {
     pub path: String,
     pub reason: String,

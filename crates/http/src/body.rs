@@ -3,10 +3,24 @@
 use crate::answer::Problem;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use cofferdam_api::ErrorCode;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+
+/// What a body may be said to be. The second is what curl says of everything, unless told otherwise.
+const KINDS: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
+
+fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    if KINDS.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        return Ok(());
+    }
+    let message = format!("the body is said to be {kind:?}");
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, message, "send JSON, as application/json"))
+}
 
 /// A body, and its bytes as they came.
 pub(crate) struct Body<T> {
@@ -18,6 +32,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_kind(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             use axum::response::IntoResponse;
             let text = rejection.to_string();

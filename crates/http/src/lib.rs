@@ -1,15 +1,18 @@
 //! The REST interface. A handler reads a request, asks for a permit, calls one verb, and writes the answer; it
-//! decides nothing. Every error goes through one mapping.
+//! decides nothing. Every error goes through one mapping, and every route is in the OpenAPI document.
 
 mod answer;
 mod auth;
 mod body;
+mod document;
+mod path;
 mod query;
 mod routes;
 mod runs;
 mod service;
 mod tls;
 
+pub use document::{openapi_json, worker_openapi_json};
 pub use runs::{Runs, worker_router};
 pub use tls::TlsListener;
 
@@ -22,14 +25,19 @@ use std::future::Future;
 /// The largest body of a request that carries its files inline.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// All routes. Workers may register where there are tokens by which to know them.
-pub fn router(control: Control, workers: Option<ServiceTokens>) -> Router {
-    let internal = workers.map_or_else(Router::new, routes::workers::internal_routes);
-    Router::new()
-        .merge(routes::health::routes())
-        .nest("/v1", routes::jobs::routes().merge(routes::keys::routes()).merge(routes::audit::routes()))
-        .nest("/v1", routes::workers::routes())
-        .nest("/internal", internal)
+/// All routes.
+pub fn router(control: Control) -> Router {
+    finish(Router::from(routes::all()), control)
+}
+
+/// All routes, and those by which workers register, who are known by their tokens.
+pub fn router_with_workers(control: Control, tokens: ServiceTokens) -> Router {
+    let internal = routes::workers::internal_routes(tokens);
+    finish(Router::from(routes::all()).nest("/internal", internal), control)
+}
+
+fn finish(routes: Router<Control>, control: Control) -> Router {
+    routes
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -21,8 +21,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
+/// That there are no parameters.
+pub(crate) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Query::from_request_parts(parts, state).await?.only(&[])?;
+        Ok(Self)
+    }
+}
+
 impl Query {
+    /// Refuses what is not among these, what is there twice, and what no text may have in it.
     pub(crate) fn only(&self, names: &[&str]) -> Result<(), InvalidValue> {
+        for (i, (name, value)) in self.0.iter().enumerate() {
+            if self.0[..i].iter().any(|(before, _)| before == name) {
+                return Err(InvalidValue::new(name, value, "it may be given once"));
+            }
+            if value.contains('\0') {
+                return Err(InvalidValue::new(name, value, "it must not contain NUL"));
+            }
+        }
         match self.0.iter().find(|(name, _)| !names.contains(&name.as_str())) {
             None => Ok(()),
             Some((name, value)) => {
@@ -39,11 +60,25 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// A number from 0 to `most`.
     pub(crate) fn number(&self, name: &str, most: u64) -> Result<Option<u64>, InvalidValue> {
+        self.number_in(name, 0, most)
+    }
+
+    /// How many are wanted: a number from 1 to `most`.
+    pub(crate) fn count(&self, name: &str, most: u64) -> Result<Option<u64>, InvalidValue> {
+        self.number_in(name, 1, most)
+    }
+
+    fn number_in(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, InvalidValue> {
         let Some(text) = self.get(name) else { return Ok(None) };
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse::<u64>() {
-            Ok(number) if number <= most => Ok(Some(number)),
-            _ => Err(InvalidValue::new(name, text, format!("it must be a whole number from 0 to {most}"))),
+            Ok(number) if is_plain && (least..=most).contains(&number) => Ok(Some(number)),
+            _ => {
+                let fix = format!("it must be a whole number from {least} to {most}");
+                Err(InvalidValue::new(name, text, fix))
+            }
         }
     }
 }
@@ -87,5 +122,17 @@ mod tests {
         assert_eq!(query.only(&["limit"]).unwrap_err().field, "x");
         assert_eq!(query.number("limit", 5).unwrap(), Some(5));
         assert!(query.number("limit", 4).is_err());
+        for text in ["+5", "", "0", "-1", "5.0"] {
+            let query = Query(vec![("limit".into(), text.into())]);
+            assert!(query.count("limit", 5).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_or_cannot_be_kept_is_refused() {
+        let pair = |value: &str| ("state".to_owned(), value.to_owned());
+        assert!(Query(vec![pair("a"), pair("a")]).only(&["state"]).is_err());
+        assert!(Query(vec![pair("a\0b")]).only(&["state"]).is_err());
+        assert!(Query(vec![pair("a")]).only(&["state"]).is_ok());
     }
 }

@@ -36,7 +36,11 @@ impl TlsListener {
     }
 }
 
-async fn accept(tcp: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>) {
+async fn accept(
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+    ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+) {
     while !ready.is_closed() {
         let Ok((stream, address)) = tcp.accept().await else {
             // Too many descriptors, most likely: that passes.

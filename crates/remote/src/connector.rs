@@ -41,7 +41,12 @@ impl HttpWorkers {
 
     pub(crate) fn peer(&self, url: &str) -> Peer {
         let url = url.trim_end_matches('/').to_owned();
-        Peer { client: self.client.clone(), url, token: Arc::clone(&self.token), breaker: Arc::new(Breaker::default()) }
+        Peer {
+            client: self.client.clone(),
+            url,
+            token: Arc::clone(&self.token),
+            breaker: Arc::new(Breaker::default()),
+        }
     }
 }
 
@@ -54,7 +59,9 @@ impl Connector for HttpWorkers {
 /// Refuses to send a token over a network in the clear.
 pub(crate) fn check_url(text: &str) -> Result<(), RemoteError> {
     let wrong = |why| Err(RemoteError::Address { url: text.to_owned(), why });
-    let Ok(url) = Url::parse(text) else { return wrong("it must be http://ADDRESS:PORT or https://NAME:PORT") };
+    let Ok(url) = Url::parse(text) else {
+        return wrong("it must be http://ADDRESS:PORT or https://NAME:PORT");
+    };
     let is_loopback = match url.host_str() {
         Some("localhost") => true,
         Some(host) => {
@@ -104,7 +111,8 @@ mod tests {
 
     #[test]
     fn tokens_travel_in_the_clear_on_loopback_only() {
-        for url in ["http://127.0.0.1:9", "http://localhost:9", "http://[::1]:9", "https://worker.example:9"] {
+        for url in ["http://127.0.0.1:9", "http://localhost:9", "http://[::1]:9", "https://worker.example:9"]
+        {
             assert!(check_url(url).is_ok(), "{url}");
         }
         for url in ["http://10.0.0.1:9", "http://127.0.0.1.example:9", "ftp://127.0.0.1", "127.0.0.1:9", ""] {

@@ -149,7 +149,11 @@ impl HttpWorker {
         std::future::pending().await
     }
 
-    async fn pass_on_end(&self, run: &RunOrder, mut cancelled: watch::Receiver<Option<String>>) -> Infallible {
+    async fn pass_on_end(
+        &self,
+        run: &RunOrder,
+        mut cancelled: watch::Receiver<Option<String>>,
+    ) -> Infallible {
         let by = cancelled.wait_for(Option::is_some).await.map(|by| by.clone().unwrap_or_default());
         if let Ok(by) = by {
             let path = format!("/runs/{}/terminate", run.id);

@@ -1,9 +1,9 @@
 //! Jobs. Every change of state is guarded by the state and the fence that it starts from, so it is written once,
 //! whoever else tries.
 
-use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
 use crate::engine::Kind;
 use crate::workers::{WorkerRoom, has_room};
+use crate::{AuditEvent, Idempotency, Kept, Millis, OutputEvent, Result, Store, StoreError};
 use crate::{audit, idempotency, output, texts, workers};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
@@ -156,7 +156,11 @@ impl Store {
 
     /// Gives a queued job to a worker; the fence is what the worker will show for it.
     pub async fn claim(&self, id: String, claim: Claim, event: AuditEvent) -> Result<i64> {
-        texts::check([("the job's id", id.as_str()), ("the owner", &claim.owner), ("the worker", &claim.worker)])?;
+        texts::check([
+            ("the job's id", id.as_str()),
+            ("the owner", &claim.owner),
+            ("the worker", &claim.worker),
+        ])?;
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(ClaimQueued { id, claim, event, kind: self.engine.kind() }).await
     }
@@ -310,7 +314,12 @@ impl crate::writer::Act<Accepted> for Accept {
 }
 
 /// Why a guarded change changed nothing.
-pub(crate) async fn why(connection: &mut AnyConnection, id: &str, fence: Option<i64>, wanted: JobState) -> StoreError {
+pub(crate) async fn why(
+    connection: &mut AnyConnection,
+    id: &str,
+    fence: Option<i64>,
+    wanted: JobState,
+) -> StoreError {
     let row =
         sqlx::query("SELECT state, fence FROM jobs WHERE id = $1").bind(id).fetch_optional(connection).await;
     let read =

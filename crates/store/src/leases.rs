@@ -24,7 +24,9 @@ pub struct Abandoned {
 pub enum Next {
     Lost,
     /// It waits for another attempt, for at least so long.
-    Again { wait_ms: i64 },
+    Again {
+        wait_ms: i64,
+    },
     /// It waits, and the attempt does not count: nothing of it was started.
     Unstarted,
 }
@@ -82,7 +84,12 @@ impl Store {
     /// Gives a run up, with the last of its output.
     pub async fn give_up(&self, run: GivenUp, output: Vec<OutputEvent>, event: AuditEvent) -> Result<()> {
         let GivenUp { id, tenant, reason, message, .. } = &run;
-        texts::check([("the job's id", id.as_str()), ("the tenant", tenant), ("the reason", reason), ("the message", message)])?;
+        texts::check([
+            ("the job's id", id.as_str()),
+            ("the tenant", tenant),
+            ("the reason", reason),
+            ("the message", message),
+        ])?;
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(GiveUp { run, output, event, kind: self.engine.kind() }).await
     }

@@ -24,7 +24,9 @@ impl OutputKind {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        [Self::Init, Self::Stdout, Self::Stderr, Self::Truncated].into_iter().find(|kind| kind.as_str() == name)
+        [Self::Init, Self::Stdout, Self::Stderr, Self::Truncated]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 }
 
@@ -97,7 +99,11 @@ impl Store {
         .bind(job)
         .fetch_one(self.engine.readers())
         .await?;
-        Ok(OutputTail { last_seq: row.try_get(0)?, stdout_bytes: row.try_get(1)?, stderr_bytes: row.try_get(2)? })
+        Ok(OutputTail {
+            last_seq: row.try_get(0)?,
+            stdout_bytes: row.try_get(1)?,
+            stderr_bytes: row.try_get(2)?,
+        })
     }
 }
 

@@ -76,7 +76,11 @@ fn record(row: &sqlx::any::AnyRow) -> Result<WorkerRecord> {
         url: row.try_get(1)?,
         labels: row.try_get(2)?,
         backends: row.try_get(3)?,
-        room: WorkerRoom { slots: row.try_get(4)?, cpus_millis: row.try_get(5)?, memory_bytes: row.try_get(6)? },
+        room: WorkerRoom {
+            slots: row.try_get(4)?,
+            cpus_millis: row.try_get(5)?,
+            memory_bytes: row.try_get(6)?,
+        },
         is_draining: row.try_get::<i64, _>(7)? != 0,
         registered_at_ms: row.try_get(8)?,
         silent_ms: row.try_get(9)?,

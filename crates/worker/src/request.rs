@@ -13,11 +13,7 @@ use std::time::Duration;
 pub type Warnings = Vec<String>;
 
 /// Makes a job of a request.
-pub fn job(
-    id: JobId,
-    task_id: TaskId,
-    request: JobRequest,
-) -> Result<(JobSpec, Warnings), InvalidValue> {
+pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, Warnings), InvalidValue> {
     let limits = limits(&request)?;
     let (network, warnings) = network(request.network_policy.as_deref());
     let mut job = JobSpec::new(id, work(&request)?);
@@ -134,6 +130,7 @@ fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cofferdam_worker::runtime::{RUNTIMES, Runtime};
 
     fn check(body: &str) -> Result<JobSpec, InvalidValue> {
         let request: JobRequest = serde_json::from_str(body).expect("a request");
@@ -173,6 +170,14 @@ mod tests {
         ] {
             assert_eq!(field(body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn the_wire_lists_every_language_and_its_other_names() {
+        let names =
+            |runtime: &'static Runtime| [runtime.name].into_iter().chain(runtime.aliases.iter().copied());
+        let known: Vec<&str> = RUNTIMES.iter().flat_map(names).collect();
+        assert_eq!(known, cofferdam_api::LANGUAGES);
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
     let tls = roles::tls(&args.tls)?;
     let address = roles::parse_address(&args.listen, tls.is_some())?;
     let lease = roles::lease(args.lease.as_deref())?;
-    let authorities = args.worker_ca.as_deref().map(|path| roles::read_pem("--worker-ca", path)).transpose()?;
+    let authorities =
+        args.worker_ca.as_deref().map(|path| roles::read_pem("--worker-ca", path)).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = roles::DataFolder::open(&args.data)?;
@@ -30,7 +31,7 @@ pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         let address = listener.local_addr()?;
-        let router = cofferdam_http::router(control.clone(), Some(tokens));
+        let router = cofferdam_http::router_with_workers(control.clone(), tokens);
         let drained = serve::drained(control);
         match tls {
             Some((certificates, key)) => {

@@ -36,7 +36,8 @@ impl DataFolder {
         let wrong = |what: String| Failure::new(format!("--data: {} {what}", path.display()));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|error| wrong(format!("cannot be made: {error}")))?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
         let lock = lock.map_err(|error| wrong(format!("cannot be locked: {error}")))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
@@ -77,13 +78,8 @@ impl DataFolder {
 fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let wrong = |error| Failure::new(format!("{} cannot be made: {error}", path.display()));
     let draft = path.with_extension("new");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)
-        .map_err(wrong)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(wrong)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
     std::fs::rename(&draft, path).map_err(wrong)
 }
@@ -94,7 +90,9 @@ pub(super) fn read_tokens(path: &Path) -> Result<ServiceTokens, Failure> {
     let file = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     let mode = file.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(wrong(format!("its mode is {mode:o}, so others can use it; set it to 600 and change the token")));
+        return Err(wrong(format!(
+            "its mode is {mode:o}, so others can use it; set it to 600 and change the token"
+        )));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     ServiceTokens::parse(&text).map_err(wrong)

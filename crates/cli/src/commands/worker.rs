@@ -17,7 +17,8 @@ pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode
     let address = roles::parse_address(&args.listen, tls.is_some())?;
     let offer = roles::offer(&args.capacity, &args.label)?;
     let tokens = roles::read_tokens(&args.service_token_file)?;
-    let authorities = args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
+    let authorities =
+        args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let backend = backend()?;

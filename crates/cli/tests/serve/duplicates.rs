@@ -20,12 +20,16 @@ fn two_hundred_duplicates_with_a_kill_between_make_one_job() {
         let barrier = Arc::new(Barrier::new(101));
         let clients: Vec<_> = (0..100)
             .map(|_| {
-                let (client, heard, barrier) = (Client::of(&server), Arc::clone(&heard), Arc::clone(&barrier));
+                let (client, heard, barrier) =
+                    (Client::of(&server), Arc::clone(&heard), Arc::clone(&barrier));
                 std::thread::spawn(move || {
                     barrier.wait();
                     if let Ok(answer) = client.send("POST", "/v1/jobs", HEADER, BODY) {
                         assert_eq!(answer.status, 202, "{answer:?}");
-                        heard.lock().expect("ids").push(answer.json()["id"].as_str().expect("an id").to_owned());
+                        heard
+                            .lock()
+                            .expect("ids")
+                            .push(answer.json()["id"].as_str().expect("an id").to_owned());
                     }
                 })
             })

@@ -58,8 +58,9 @@ fn nothing_acknowledged_is_lost_by_kills_of_control_and_workers_under_load() {
     // Always at the same place, as behind a name.
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
-    let start_control =
-        || Server::start_role(&program.path(), "control", folder.path(), &["--lease", "1s", "--listen", &listen]);
+    let start_control = || {
+        Server::start_role(&program.path(), "control", folder.path(), &["--lease", "1s", "--listen", &listen])
+    };
     let mut control = start_control();
     let start_worker =
         |control: &Server| Server::start_worker(&program.path(), &[control], &token, &["--slots", "4"]);

@@ -88,8 +88,12 @@ fn a_run_whose_control_plane_sleeps_is_taken_over_by_another() {
     let folders = [Folder::new("over-a"), Folder::new("over-b")];
     let token = folders[0].path().join("service.token");
     let shared = token.to_string_lossy().into_owned();
-    let first =
-        Server::start_role(program(), "control", folders[0].path(), &["--database", &address, LEASE[0], LEASE[1]]);
+    let first = Server::start_role(
+        program(),
+        "control",
+        folders[0].path(),
+        &["--database", &address, LEASE[0], LEASE[1]],
+    );
     let options = ["--database", &address, LEASE[0], LEASE[1], "--service-token-file", &shared];
     let second = Server::start_role(program(), "control", folders[1].path(), &options);
     let (to_first, to_second) = (Client::of(&first), at(&second, &first.key));
@@ -99,13 +103,18 @@ fn a_run_whose_control_plane_sleeps_is_taken_over_by_another() {
     });
     let body = r#"{"command":"for i in $(seq 1 16); do echo $i; sleep 0.5; done"}"#;
     let taken = id(&to_first.post("/v1/jobs", body).json());
-    wait_until("some is kept", || to_second.get(&format!("/v1/audit?limit=1000")).body.contains("job.running"));
+    wait_until("some is kept", || {
+        to_second.get(&format!("/v1/audit?limit=1000")).body.contains("job.running")
+    });
     std::thread::sleep(std::time::Duration::from_secs(2));
     first.signal("STOP");
     wait_until("it has ended", || state(&to_second, &taken) == "succeeded");
     let done = job(&to_second, &taken);
     let expected: String = (1..=16).map(|i| format!("{i}\n")).collect();
-    assert_eq!((done["attempts"].as_i64(), done["result"]["stdout"].as_str()), (Some(1), Some(expected.as_str())));
+    assert_eq!(
+        (done["attempts"].as_i64(), done["result"]["stdout"].as_str()),
+        (Some(1), Some(expected.as_str()))
+    );
     first.signal("CONT");
     let new = to_first.post("/v1/jobs?wait_ms=30000", r#"{"command":"echo new"}"#).json();
     assert_eq!(new["result"]["stdout"], "new\n");

@@ -4,8 +4,8 @@
 //! once, and once more for each retry that its caller asked for; I4 nothing of it is left on the machine. And the audit
 //! is whole. (I5, counters of quotas, and I6, artifacts, have nothing to be checked on yet.)
 
-use cofferdam_core::JobState;
 use cofferdam_api::{JobRequest, Retries};
+use cofferdam_core::JobState;
 use cofferdam_store::{AuditEntry, JobFilter, JobRecord, Location, Page, Store};
 use std::collections::HashMap;
 use std::path::Path;
@@ -105,7 +105,11 @@ fn check_steps(id: &str, job: &JobRecord, steps: &[JobState]) {
 fn check_starts(id: &str, job: &JobRecord, steps: &[JobState]) {
     let request: JobRequest = serde_json::from_str(&job.spec).expect("a request");
     let retries = request.retries.as_ref().map_or(0, |retries| i64::from(Retries::policy(retries).max));
-    assert!(job.starts <= 1 + retries, "I3: {id} was started {} times, and {retries} retries are asked", job.starts);
+    assert!(
+        job.starts <= 1 + retries,
+        "I3: {id} was started {} times, and {retries} retries are asked",
+        job.starts
+    );
     let noted = steps.iter().filter(|state| **state == JobState::Running).count() as i64;
     assert!(job.starts <= noted, "I3: {id} was started {} times and noted as {steps:?}", job.starts);
 }

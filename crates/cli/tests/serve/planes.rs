@@ -29,7 +29,8 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
     let mut planes = [start(0), start(1)];
     let key = planes[0].key.clone();
     let controls = [&planes[0], &planes[1]];
-    let workers = [(); 2].map(|()| Server::start_worker(&program.path(), &controls, &token, &["--slots", "3"]));
+    let workers =
+        [(); 2].map(|()| Server::start_worker(&program.path(), &controls, &token, &["--slots", "3"]));
     let acknowledged = Ids::default();
     for kill in 0..10 {
         let clients = [0, 1].map(|at| Client::of(&planes[at]).with_key(&key));
@@ -56,7 +57,11 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
     let counts = invariants::check_at(&Location::Postgres(address), &acknowledged);
     println!("{} acknowledged, {counts:?}", acknowledged.len());
     assert!(acknowledged.len() > 20, "{}", acknowledged.len());
-    assert_eq!((counts.jobs, counts.lost), (counts.ended, 0), "no worker was killed, so nothing is lost: {counts:?}");
+    assert_eq!(
+        (counts.jobs, counts.lost),
+        (counts.ended, 0),
+        "no worker was killed, so nothing is lost: {counts:?}"
+    );
     program.wait_until_gone();
 }
 

@@ -49,7 +49,11 @@ const PRINT: &str = r#"{"language":"python","code":"print(1)"}"#;
 fn a_job_runs_on_a_worker_elsewhere_as_it_does_here() {
     let apart = Apart::new("apart");
     let early = apart.client.post("/v1/jobs", PRINT);
-    assert_eq!((early.status, early.json()["error"]["code"].as_str()), (503, Some("unavailable")), "{early:?}");
+    assert_eq!(
+        (early.status, early.json()["error"]["code"].as_str()),
+        (503, Some("unavailable")),
+        "{early:?}"
+    );
     let _worker = apart.worker(&["--label", "zone=a"]);
     let done = apart.client.post("/v1/jobs?wait_ms=30000", PRINT).json();
     assert_eq!((done["status"]["state"].as_str(), done["attempts"].as_i64()), (Some("succeeded"), Some(1)));
@@ -57,7 +61,10 @@ fn a_job_runs_on_a_worker_elsewhere_as_it_does_here() {
     let much = r#"{"command":"head -c 9000000 /dev/zero | tr '\\0' x; echo err >&2"}"#;
     let much = apart.client.post("/v1/jobs?wait_ms=60000", much).json();
     assert_eq!(much["result"]["stdout"].as_str().map(str::len), Some(8 << 20));
-    assert_eq!((&much["result"]["stdout_truncated"], &much["result"]["stderr"]), (&json!(true), &json!("err\n")));
+    assert_eq!(
+        (&much["result"]["stdout_truncated"], &much["result"]["stderr"]),
+        (&json!(true), &json!("err\n"))
+    );
     let long = apart.client.post("/v1/jobs", r#"{"command":["sleep","60"]}"#).json();
     wait_until("it runs", || state(&apart.client, &id(&long)) == "running");
     assert_eq!(apart.client.post(&format!("/v1/jobs/{}/cancel", id(&long)), "").status, 202);
@@ -93,7 +100,11 @@ fn workers_take_no_calls_without_a_token_and_control_no_workers() {
     let beat = json!({"url": "http://127.0.0.1:1", "backends": ["native"],
         "capacity": {"slots": 1, "cpus_millis": 1, "memory_bytes": 1}});
     let put = |header: &str| {
-        apart.client.send("PUT", "/internal/workers/wrk-x", header, &beat.to_string()).expect("an answer").status
+        apart
+            .client
+            .send("PUT", "/internal/workers/wrk-x", header, &beat.to_string())
+            .expect("an answer")
+            .status
     };
     assert_eq!((put(""), put(&with_key), put(&with_token)), (401, 401, 200));
     let reader = apart.client.post("/v1/keys", r#"{"name":"jobs","scopes":["jobs:read"]}"#).json();
@@ -116,7 +127,9 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
             "attempt": attempt, "fence": fence, "lease_ms": 60000, "request": request})
         .to_string()
     };
-    let send = |method: &str, path: &str, body: &str| at_worker.send(method, path, &header, body).expect("an answer");
+    let send = |method: &str, path: &str, body: &str| {
+        at_worker.send(method, path, &header, body).expect("an answer")
+    };
     let create = |attempt, fence| send("POST", "/runs", &order(attempt, fence)).status;
     assert_eq!((create(1, 5), create(1, 5), create(1, 6)), (201, 200, 200));
     wait_until("it runs", || processes_with("31.4151") == 1);
@@ -185,7 +198,8 @@ fn jobs_go_where_their_labels_say() {
     let _workers = [apart.worker(&["--label", "zone=a"]), apart.worker(&["--label", "zone=b"])];
     let list = apart.client.get("/v1/workers").json();
     for zone in ["a", "b"] {
-        let worker = list["workers"].as_array().expect("workers").iter().find(|w| w["labels"]["zone"] == zone);
+        let worker =
+            list["workers"].as_array().expect("workers").iter().find(|w| w["labels"]["zone"] == zone);
         let expected = worker.expect("a worker")["id"].clone();
         let body = json!({"command": ["true"], "worker_labels": {"zone": zone}}).to_string();
         for _ in 0..4 {
@@ -193,12 +207,16 @@ fn jobs_go_where_their_labels_say() {
             assert_eq!(done["status"]["state"], "succeeded");
             let audit = apart.client.get("/v1/audit?limit=1000").json();
             let entries = audit["entries"].as_array().expect("entries").clone();
-            let mut running = entries.iter().filter(|e| e["kind"] == "job.running" && e["resource"] == done["id"]);
+            let mut running =
+                entries.iter().filter(|e| e["kind"] == "job.running" && e["resource"] == done["id"]);
             assert_eq!(running.next().expect("it ran")["details"]["worker"], expected, "{zone}");
         }
     }
     let nowhere = apart.client.post("/v1/jobs", r#"{"command":["true"],"worker_labels":{"zone":"c"}}"#);
-    assert_eq!((nowhere.status, nowhere.json()["error"]["details"]["field"].as_str()), (422, Some("worker_labels")));
+    assert_eq!(
+        (nowhere.status, nowhere.json()["error"]["details"]["field"].as_str()),
+        (422, Some("worker_labels"))
+    );
 }
 
 /// What runs may end, what waits goes elsewhere, and nothing is lost.
@@ -225,23 +243,32 @@ fn a_retry_is_counted_noted_and_only_its_last_output_is_the_result() {
     let body = r#"{"command":"echo began; sleep 5","retries":{"max":1,"on":["lost"],"backoff_ms":100}}"#;
     let asked = apart.client.post("/v1/jobs", body).json();
     let not_asked = apart.client.post("/v1/jobs", r#"{"command":"echo began; sleep 5"}"#).json();
-    let has_output = |id: &str| apart.client.get("/v1/audit").status == 200 && state(&apart.client, id) == "running";
+    let has_output =
+        |id: &str| apart.client.get("/v1/audit").status == 200 && state(&apart.client, id) == "running";
     wait_until("both run", || has_output(&id(&asked)) && has_output(&id(&not_asked)));
     std::thread::sleep(std::time::Duration::from_millis(300));
     worker.kill();
     let _next = apart.worker(&[]);
     wait_until("it is tried again", || state(&apart.client, &id(&asked)) == "succeeded");
     let done = job(&apart.client, &id(&asked));
-    assert_eq!((done["attempts"].as_i64(), done["result"]["stdout"].as_str()), (Some(2), Some("began\n")), "{done}");
+    assert_eq!(
+        (done["attempts"].as_i64(), done["result"]["stdout"].as_str()),
+        (Some(2), Some("began\n")),
+        "{done}"
+    );
     wait_until("it is lost", || state(&apart.client, &id(&not_asked)) == "lost");
     assert_eq!(job(&apart.client, &id(&not_asked))["attempts"], 1);
     let audit = apart.client.get("/v1/audit?limit=1000").json();
-    let entries = audit["entries"].as_array().expect("entries").iter().filter(|e| e["resource"] == asked["id"]);
+    let entries =
+        audit["entries"].as_array().expect("entries").iter().filter(|e| e["resource"] == asked["id"]);
     let kinds: Vec<_> = entries.filter_map(|entry| entry["kind"].as_str()).collect();
     let count = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
     // It may be offered to the dead one once more before that is known to be dead.
     assert_eq!(count("job.running"), 2 + count("job.requeued"), "{kinds:?}");
-    assert!(count("job.requeued") <= 3 && count("job.retried") == 1 && count("job.finished") == 1, "{kinds:?}");
+    assert!(
+        count("job.requeued") <= 3 && count("job.retried") == 1 && count("job.finished") == 1,
+        "{kinds:?}"
+    );
 }
 
 /// The time is in the store: nobody has to have been there when it ran out.

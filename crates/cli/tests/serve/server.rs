@@ -65,7 +65,8 @@ impl Server {
 
     fn spawn(program: &Path, words: &[&str]) -> Self {
         let mut command = Command::new(program);
-        let mut child = command.args(words).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
+        let mut child =
+            command.args(words).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
         let address = line.trim().rsplit_once("://").map(|(_, address)| address.parse());

@@ -75,7 +75,17 @@ impl Control {
                 let (id, request) = (id.to_string(), Some(request));
                 let submitted = Submitted { id: id.clone() };
                 let (attempt, is_begun) = (1, false);
-                self.spawn_run(Attempt { id, tenant, task_id: task, fence, attempt, request, handle, room, is_begun });
+                self.spawn_run(Attempt {
+                    id,
+                    tenant,
+                    task_id: task,
+                    fence,
+                    attempt,
+                    request,
+                    handle,
+                    room,
+                    is_begun,
+                });
                 Ok(submitted)
             }
             (other, _) => {
@@ -106,11 +116,15 @@ impl Control {
         let anywhere = Demand { labels: Default::default(), ..demand.clone() };
         if fleet.could_fit(&anywhere) {
             let value = serde_json::to_string(&demand.labels).unwrap_or_default();
-            return Err(InvalidValue::new("worker_labels", value, "no worker that is there carries them").into());
+            return Err(
+                InvalidValue::new("worker_labels", value, "no worker that is there carries them").into()
+            );
         }
         let small = Demand { memory_bytes: 0, ..anywhere };
         let (field, value, fix) = match fleet.could_fit(&small) {
-            true => ("limits.memory_bytes", demand.memory_bytes.to_string(), "no worker has that much memory"),
+            true => {
+                ("limits.memory_bytes", demand.memory_bytes.to_string(), "no worker has that much memory")
+            }
             false => ("limits.cpus", format!("{}m", demand.cpus_millis), "no worker has that many CPUs"),
         };
         Err(InvalidValue::new(field, value, fix).into())

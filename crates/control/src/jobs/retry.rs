@@ -41,12 +41,18 @@ pub(super) fn decide(run: &Ended<'_>, end: RunEnd) -> Decided {
 }
 
 /// Gives up the run of a job that nobody answers for.
-pub(crate) fn give_up(job: &JobRecord, cause: RetryCause, reason: &str, message: &str) -> (GivenUp, AuditEvent) {
+pub(crate) fn give_up(
+    job: &JobRecord,
+    cause: RetryCause,
+    reason: &str,
+    message: &str,
+) -> (GivenUp, AuditEvent) {
     let request: Option<JobRequest> = serde_json::from_str(&job.spec).ok();
     let policy = request.and_then(|request| request.retries).as_ref().map(Retries::policy);
     let policy = policy.filter(|_| job.cancelled_by.is_none());
     let next = next(policy.as_ref(), job.starts, cause);
-    let run = Ended { id: &job.id, tenant: job.tenant.clone(), fence: job.fence, attempt: job.starts, policy };
+    let run =
+        Ended { id: &job.id, tenant: job.tenant.clone(), fence: job.fence, attempt: job.starts, policy };
     write(&run, job.lease_until_ms, next, reason, message)
 }
 
@@ -77,8 +83,7 @@ fn write(
         }
         Next::Unstarted => ("job.requeued", json!({"reason": reason})),
     };
-    let event =
-        AuditEvent { at_ms, kind, actor: "system".to_owned(), resource: run.id.to_owned(), details };
+    let event = AuditEvent { at_ms, kind, actor: "system".to_owned(), resource: run.id.to_owned(), details };
     let given_up = GivenUp {
         id: run.id.to_owned(),
         tenant: run.tenant.clone(),

@@ -55,7 +55,7 @@ impl Control {
         });
         let signals =
             RunSignals { cancelled: handle.cancel.subscribe(), renewed: handle.renewed.subscribe() };
-        let worker = Arc::clone(&room.worker);
+        let (worker, is_shared) = (Arc::clone(&room.worker), room.shared.is_some());
         let end = match order {
             Err(message) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
             Ok(order) => tokio::select! {
@@ -80,7 +80,10 @@ impl Control {
             }
         }
         self.parts.running.remove(&id);
-        self.parts.fleet.changed.notify_one();
+        // In this process the room was free before; elsewhere it is when the store says so.
+        if is_shared {
+            self.parts.fleet.changed.notify_one();
+        }
     }
 
     /// How far the output has come. Without knowing that, nothing can be added to it.
@@ -127,7 +130,11 @@ enum Writing {
 }
 
 /// The parts of what is kept, as a worker wants them, or what is wrong with them.
-fn order(id: &str, task_id: &str, request: Option<JobRequest>) -> Result<(JobId, TaskId, JobRequest), String> {
+fn order(
+    id: &str,
+    task_id: &str,
+    request: Option<JobRequest>,
+) -> Result<(JobId, TaskId, JobRequest), String> {
     let request = request.ok_or("the request that was kept cannot be read")?;
     let id = JobId::parse("id", id).map_err(|error| error.to_string())?;
     let task_id = TaskId::parse("task_id", task_id).map_err(|error| error.to_string())?;

@@ -1,32 +1,34 @@
 //! `/v1/jobs`.
 
-use crate::answer::{Answer, json};
+use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::query::Query;
-use axum::Router;
-use axum::extract::{Path, State};
+use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::path::Id;
+use crate::query::{NoQuery, Query};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use cofferdam_api::{JobList, JobRequest};
+use cofferdam_api::{CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, TruncatedData};
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
 use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind, Page};
-use serde_json::json;
+use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Control> {
-    Router::new()
-        .route("/jobs", get(list).post(create))
-        .route("/jobs/{id}", get(show).delete(remove))
-        .route("/jobs/{id}/cancel", post(cancel))
-        .route("/jobs/{id}/output", get(follow))
+pub(crate) fn routes() -> OpenApiRouter<Control> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show, remove))
+        .routes(routes!(cancel))
+        .routes(routes!(follow))
 }
 
 /// The longest that a request waits for a job's end.
@@ -38,6 +40,34 @@ const MAX_PAGE: u64 = 500;
 /// More than any job's output has events.
 const ALL_EVENTS: i64 = 100_000;
 
+/// Run code or a command
+///
+/// The job is on the disk when this answers. With `wait_ms` it answers when the job has ended, or when the time is over,
+/// whichever comes first; a client that goes away changes nothing.
+#[utoipa::path(
+    post, path = "/jobs", operation_id = "job_create", tag = "jobs",
+    params(
+        ("wait_ms" = Option<u64>, Query, maximum = 60000, example = 30000,
+         description = "How long to wait for the job's end"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is one job; with another body it is a 409"),
+    ),
+    request_body(
+        content = JobRequest, content_type = "application/json",
+        examples(
+            ("code" = (summary = "Code", value = json!({"language": "python", "code": "print(1)"}))),
+            ("command" = (summary = "A program and its arguments",
+                value = json!({"command": ["sort", "-n"], "stdin": "3\n1\n2\n", "timeout_ms": 10000}))),
+            ("files" = (summary = "A line for a shell, with a file", value = json!({
+                "command": "wc -l < data.csv", "files": [{"path": "data.csv", "content": "a,b\n1,2\n"}]}))),
+        ),
+    ),
+    responses(
+        (status = 200, description = "It was waited for, and has ended", body = Job),
+        (status = 202, description = "It is kept, and has not ended", body = Job),
+        Always, OfBody, OfState,
+    )
+)]
 async fn create(
     State(control): State<Control>,
     caller: Caller,
@@ -79,12 +109,33 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
     Ok(json(status, &job_view(job, Some(&output))))
 }
 
-async fn show(State(control): State<Control>, caller: Caller, Path(id): Path<String>) -> Answer {
+/// Show a job
+///
+/// With its result once it has ended.
+#[utoipa::path(
+    get, path = "/jobs/{id}", operation_id = "job_get", tag = "jobs",
+    params(("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa")),
+    responses((status = 200, description = "The job", body = Job), Always, OfOne)
+)]
+async fn show(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
     let job = control.get_job(&permit, &id).await?;
     answer(&control, 200, job).await
 }
 
+/// List jobs
+///
+/// The newest first, without their results.
+#[utoipa::path(
+    get, path = "/jobs", operation_id = "job_list", tag = "jobs",
+    params(
+        ("state" = Option<JobState>, Query, description = "Only those in this state"),
+        ("task_id" = Option<String>, Query, description = "Only those of this task", pattern = "^[^\\u0000]*$"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 500, description = "How many; 50 unless given"),
+        ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "A page of jobs", body = JobList), Always)
+)]
 async fn list(State(control): State<Control>, caller: Caller, query: Query) -> Answer {
     query.only(&["state", "task_id", "limit", "cursor"])?;
     let permit = caller.permit(&control, Action::JobList).await?;
@@ -92,7 +143,7 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
         let fix = || format!("it must be one of {}", JobState::ALL.map(JobState::as_str).join(", "));
         JobState::from_name(text).ok_or_else(|| InvalidValue::new("state", text, fix()))
     });
-    let limit = query.number("limit", MAX_PAGE)?.unwrap_or(PAGE).max(1) as i64;
+    let limit = query.count("limit", MAX_PAGE)?.unwrap_or(PAGE) as i64;
     let filter = JobFilter {
         state: state.transpose()?,
         task_id: query.get("task_id").map(str::to_owned),
@@ -121,34 +172,74 @@ fn read_cursor(text: &str) -> Result<Page, InvalidValue> {
     page.ok_or_else(|| InvalidValue::new("cursor", text, "use the next_cursor of the page before"))
 }
 
-async fn cancel(State(control): State<Control>, caller: Caller, Path(id): Path<String>) -> Answer {
+/// Cancel a job
+///
+/// Its processes are asked to end, and killed after its grace. One that has ended stays as it is.
+#[utoipa::path(
+    post, path = "/jobs/{id}/cancel", operation_id = "job_cancel", tag = "jobs",
+    params(("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa")),
+    responses((status = 202, description = "It was asked to end", body = Job), Always, OfOne)
+)]
+async fn cancel(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::JobCancel).await?;
     control.cancel_job(&permit, &id).await?;
     let job = control.get_job(&permit, &id).await?;
     Ok(json(202, &job_view(job, None)))
 }
 
-async fn remove(State(control): State<Control>, caller: Caller, Path(id): Path<String>) -> Answer {
+/// Delete a job that has ended
+///
+/// And its output.
+#[utoipa::path(
+    delete, path = "/jobs/{id}", operation_id = "job_delete", tag = "jobs",
+    params(("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa")),
+    responses((status = 204, description = "It is gone"), Always, OfOne, OfState)
+)]
+async fn remove(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::JobDelete).await?;
     control.delete_job(&permit, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// Follow a job's output
+///
+/// Server-sent events, while it runs and afterwards, each with an `id` (but for `error`): `init` (InitData), `stdout` and
+/// `stderr` (OutputData), `truncated` (TruncatedData), `result` (Job), `error` (ErrorData) and `complete` (CompleteData).
+/// Whoever is cut off sends the last id and goes on from there, without a gap or a repetition.
+#[utoipa::path(
+    get, path = "/jobs/{id}/output", operation_id = "job_output", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa"),
+        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,18}$",
+         description = "The id of the last event that was seen"),
+    ),
+    responses(
+        (status = 200, description = "The events, until the job's end", content_type = "text/event-stream",
+         body = String, example = "event: stdout\nid: 1\ndata: {\"seq\":1,\"text\":\"1\\n\"}\n\n"),
+        Always, OfOne,
+    )
+)]
 async fn follow(
     State(control): State<Control>,
     caller: Caller,
-    Path(id): Path<String>,
+    Id(id): Id,
+    _: NoQuery,
     headers: HeaderMap,
 ) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None => -1,
-        Some(text) => text.parse::<i64>().map_err(|_| {
+        Some(text) => read_seq(text).ok_or_else(|| {
             InvalidValue::new("Last-Event-ID", text, "it must be the id of an event of this job")
         })?,
     };
     let follower = control.follow_job(&permit, &id, after.max(0)).await?;
     Ok(stream(control, permit, id, after, follower))
+}
+
+fn read_seq(text: &str) -> Option<i64> {
+    let is_plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Where a follower stands.
@@ -162,17 +253,22 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
     let place = if after < 0 { Place::Start } else { Place::Output };
     let state = (control, permit, id, follower, place);
     let events =
-        futures_util::stream::unfold(state, |(control, permit, id, mut follower, place)| async move {
+        futures_util::stream::unfold(state, move |(control, permit, id, mut follower, place)| async move {
             let (events, place) = match place {
                 Place::End => return None,
-                Place::Start => (vec![event("init", 0, &json!({"id": id}))], Place::Output),
+                Place::Start => (
+                    vec![event("init", Some(0), &InitData { seq: 0, id: id.clone(), attempt: None })],
+                    Place::Output,
+                ),
                 Place::Output => match follower.next().await {
                     Ok(Followed::Output(output)) => {
-                        (output.iter().map(output_event).collect(), Place::Output)
+                        (output.iter().map(|output| output_event(&id, output)).collect(), Place::Output)
                     }
-                    Ok(Followed::Ended(job)) => (ending(&control, *job).await, Place::End),
+                    Ok(Followed::Ended(job)) => (ending(&control, *job, after).await, Place::End),
+                    // Without an id: whoever resumes asks for what comes after the last real one.
                     Err(error) => {
-                        (vec![event("error", 0, &json!({"message": error.to_string()}))], Place::End)
+                        let message = Problem::from(error).message;
+                        (vec![event("error", None, &ErrorData { message })], Place::End)
                     }
                 },
             };
@@ -183,33 +279,39 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
-fn event(name: &str, seq: i64, data: &serde_json::Value) -> Event {
-    Event::default().event(name).id(seq.to_string()).data(data.to_string())
+fn event(name: &str, seq: Option<i64>, data: &impl Serialize) -> Event {
+    let event = Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default());
+    match seq {
+        Some(seq) => event.id(seq.to_string()),
+        None => event,
+    }
 }
 
-fn output_event(output: &OutputEvent) -> Event {
-    let data = match output.kind {
+fn output_event(id: &str, output: &OutputEvent) -> Event {
+    let (seq, name) = (output.seq, output.kind.as_str());
+    let text = || String::from_utf8_lossy(&output.bytes).into_owned();
+    match output.kind {
         OutputKind::Init => {
-            let attempt: i64 = std::str::from_utf8(&output.bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-            json!({"seq": output.seq, "attempt": attempt})
+            let attempt = text().parse().ok();
+            event(name, Some(seq), &InitData { seq, id: id.to_owned(), attempt })
         }
-        OutputKind::Truncated => json!({"seq": output.seq, "stream": String::from_utf8_lossy(&output.bytes)}),
-        OutputKind::Stdout | OutputKind::Stderr => match std::str::from_utf8(&output.bytes) {
-            Ok(text) => json!({"seq": output.seq, "text": text}),
-            Err(_) => json!({
-                "seq": output.seq,
-                "text": String::from_utf8_lossy(&output.bytes),
-                "base64": STANDARD.encode(&output.bytes),
-            }),
-        },
-    };
-    event(output.kind.as_str(), output.seq, &data)
+        OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text() }),
+        OutputKind::Stdout | OutputKind::Stderr => {
+            let is_text = std::str::from_utf8(&output.bytes).is_ok();
+            let base64 = (!is_text).then(|| STANDARD.encode(&output.bytes));
+            event(name, Some(seq), &OutputData { seq, text: text(), base64 })
+        }
+    }
 }
 
-/// The last two events of a job: what came of it, and that nothing more will come.
-async fn ending(control: &Control, job: JobRecord) -> Vec<Event> {
+/// The last two events of a job, less what was seen: what came of it, and that nothing more will come.
+async fn ending(control: &Control, job: JobRecord, after: i64) -> Vec<Event> {
     let output = control.store().output(&job.id, 0, ALL_EVENTS).await.unwrap_or_default();
     let seq = output.last().map_or(0, |event| event.seq);
-    let view = serde_json::to_value(job_view(job, Some(&output))).unwrap_or_default();
-    vec![event("result", seq + 1, &view), event("complete", seq + 2, &json!({}))]
+    let mut events = Vec::new();
+    if after <= seq {
+        events.push(event("result", Some(seq + 1), &job_view(job, Some(&output))));
+    }
+    events.push(event("complete", Some(seq + 2), &CompleteData { seq: seq + 2 }));
+    events
 }

@@ -1,7 +1,22 @@
 //! A file a resource.
 
-pub(crate) mod audit;
-pub(crate) mod health;
-pub(crate) mod jobs;
-pub(crate) mod keys;
+mod audit;
+mod docs;
+mod health;
+mod jobs;
+mod keys;
 pub(crate) mod workers;
+
+use crate::document::Root;
+use cofferdam_control::Control;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// Every route, and with it the document.
+pub(crate) fn all() -> OpenApiRouter<Control> {
+    let resources = jobs::routes().merge(keys::routes()).merge(audit::routes()).merge(workers::routes());
+    OpenApiRouter::with_openapi(Root::openapi())
+        .merge(health::routes())
+        .merge(docs::routes())
+        .nest("/v1", resources)
+}

@@ -2,7 +2,9 @@
 
 use crate::postgres;
 use cofferdam_core::JobState;
-use cofferdam_store::{AuditEvent, Claim, Finish, GivenUp, Idempotency, JobSize, Location, NewJob, Next, Store};
+use cofferdam_store::{
+    AuditEvent, Claim, Finish, GivenUp, Idempotency, JobSize, Location, NewJob, Next, Store,
+};
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection, Executor};
 use std::path::PathBuf;

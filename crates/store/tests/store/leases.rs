@@ -2,7 +2,9 @@
 
 use crate::bed::{Bed, TENANT, assert_refused, claim, end, event, given_up, new_job, queue, start, state};
 use cofferdam_core::JobState;
-use cofferdam_store::{Claim, GivenUp, JobRecord, NewJob, Next, OutputEvent, OutputKind, OutputTail, Store, StoreError};
+use cofferdam_store::{
+    Claim, GivenUp, JobRecord, NewJob, Next, OutputEvent, OutputKind, OutputTail, Store, StoreError,
+};
 
 /// A job of `owner`'s whose lease is over.
 async fn abandon(store: &Store, id: &str, owner: &str) -> JobRecord {
@@ -87,7 +89,10 @@ pub(crate) async fn a_job_that_is_given_up_is_lost_once(bed: Bed) {
     start(&store, "job_a", "w1").await;
     give_up(&store, given_up("job_a", 1, Next::Lost)).await.unwrap();
     let lost = look(&store, "job_a").await;
-    assert_eq!((lost.state, lost.reason.as_deref(), lost.transition_at_ms), (JobState::Lost, Some("worker_gone"), 3_000));
+    assert_eq!(
+        (lost.state, lost.reason.as_deref(), lost.transition_at_ms),
+        (JobState::Lost, Some("worker_gone"), 3_000)
+    );
     for next in [Next::Lost, Next::Again { wait_ms: 0 }, Next::Unstarted] {
         let again = give_up(&store, given_up("job_a", 1, next)).await;
         assert_refused!(again, StoreError::WrongState { state: JobState::Lost, .. });
@@ -108,8 +113,13 @@ pub(crate) async fn a_retried_job_waits_and_is_another_attempt(bed: Bed) {
     let waiting = look(&store, "job_a").await;
     assert_eq!((waiting.state, waiting.starts, waiting.owner), (JobState::Queued, 1, None));
     assert_eq!(store.queued(10).await.unwrap(), [], "it has to wait");
-    let kinds: Vec<_> =
-        store.output("job_a", 0, 10).await.unwrap().into_iter().map(|event| (event.seq, event.kind)).collect();
+    let kinds: Vec<_> = store
+        .output("job_a", 0, 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|event| (event.seq, event.kind))
+        .collect();
     let expected = [(1, OutputKind::Stdout), (2, OutputKind::Stdout), (3, OutputKind::Init)];
     assert_eq!(kinds, expected);
     let tail = store.output_tail("job_a").await.unwrap();

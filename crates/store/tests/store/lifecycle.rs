@@ -58,7 +58,11 @@ async fn walk(store: &Store, is_claimed: bool, verbs: Vec<Verb>) -> Result<(), T
         let may = after.state == before.state || before.state.may_become(after.state);
         prop_assert!(may, "{:?}: {} became {}", verb, before.state, after.state);
         let is_asked = matches!(verb, Verb::GiveUp { next: Next::Again { .. } | Next::Unstarted, .. });
-        prop_assert!(after.state != JobState::Queued || before.state == JobState::Queued || is_asked, "{:?}", verb);
+        prop_assert!(
+            after.state != JobState::Queued || before.state == JobState::Queued || is_asked,
+            "{:?}",
+            verb
+        );
         prop_assert!(after.fence >= before.fence && after.starts <= after.fence, "{:?}", after);
         before = after;
     }

@@ -2,6 +2,7 @@
 
 use super::Pool;
 use super::shelf::Kind;
+use super::waiting::Waiting;
 use crate::ids::draw_sandbox_id;
 use crate::job::{self, Cancellation, JobError, JobSpec, Work, sandbox_spec};
 use crate::output::LiveOutput;
@@ -23,15 +24,27 @@ impl Pool {
         let kind = Kind { spec: sandbox_spec(id, &spec), runtime: runtime_ahead(&spec) };
         match self.take_warm(&kind).await {
             None => job::run(&*self.backend, spec, live, cancel).await,
-            Some(waiting) => match waiting.interpreter {
-                None => job::run_in(waiting.sandbox, spec, live, cancel).await,
-                Some(interpreter) => {
-                    let used = interpreter.cpu_time_ms;
-                    let result =
-                        job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await?;
-                    Ok(without_start(result, used))
-                }
-            },
+            Some(waiting) => {
+                let result = run_warm(waiting, spec, live, cancel).await;
+                self.answered(&kind);
+                result
+            }
+        }
+    }
+}
+
+async fn run_warm(
+    waiting: Waiting,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    cancel: Cancellation,
+) -> Result<JobResult, JobError> {
+    match waiting.interpreter {
+        None => job::run_in(waiting.sandbox, spec, live, cancel).await,
+        Some(interpreter) => {
+            let used = interpreter.cpu_time_ms;
+            let result = job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await?;
+            Ok(without_start(result, used))
         }
     }
 }

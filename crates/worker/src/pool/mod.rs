@@ -13,8 +13,11 @@ mod waiting;
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
-use shelf::{Kind, Shelf};
+use shelf::{Kind, Shelf, Take, Wish};
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -32,6 +35,12 @@ pub struct PoolSettings {
     /// How long a sandbox waits before it is taken for one too many.
     pub idle: Duration,
 }
+
+/// A sandbox in the making is waited for at most so long; then one is made for the request.
+const JOIN_MAX: Duration = Duration::from_millis(100);
+
+/// More at once than this only make each other slow.
+const MAKERS_MAX: usize = 4;
 
 /// What an idle sandbox takes without an interpreter, rounded up from measurements.
 pub const IDLE_SANDBOX_BYTES: u64 = 1 << 20;
@@ -64,6 +73,11 @@ impl State {
         self.shelves.iter().map(Shelf::len).sum()
     }
 
+    /// Those that wait, and those that soon will.
+    fn promised(&self) -> usize {
+        self.shelves.iter().map(|shelf| shelf.len() + shelf.making()).sum()
+    }
+
     fn bytes(&self) -> u64 {
         self.shelves.iter().map(Shelf::bytes).sum()
     }
@@ -73,6 +87,8 @@ impl State {
 pub struct Pool {
     backend: Arc<dyn Backend>,
     settings: PoolSettings,
+    /// Whether a sandbox can be used at all that was made before its limits were known.
+    changes_limits: bool,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -85,7 +101,8 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     pub fn new(backend: Arc<dyn Backend>, settings: PoolSettings) -> Self {
-        Self { backend, settings, state: Mutex::default(), changed: Notify::new() }
+        let changes_limits = backend.capabilities().change_limits;
+        Self { backend, settings, changes_limits, state: Mutex::default(), changed: Notify::new() }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -118,7 +135,7 @@ impl Pool {
 
     /// One from the shelf, limited as the request wants it. Where there is none, it counts as a cold start.
     async fn take_warm(&self, kind: &Kind) -> Option<Waiting> {
-        while let Some(waiting) = self.take_waiting(kind) {
+        while let Some(waiting) = self.take_waiting(kind).await {
             // One that cannot be limited, or has died, is never handed out; dropping it destroys it.
             if waiting.is_alive() && waiting.sandbox.change_limits(&kind.spec.limits).await.is_ok() {
                 self.state().counts.warm += 1;
@@ -129,50 +146,80 @@ impl Pool {
         None
     }
 
-    fn take_waiting(&self, kind: &Kind) -> Option<Waiting> {
-        if !self.backend.capabilities().change_limits {
+    async fn take_waiting(&self, kind: &Kind) -> Option<Waiting> {
+        if !self.changes_limits {
             return None;
         }
-        let mut state = self.state();
-        let taken = Shelf::of(&mut state.shelves, kind).take(self.settings.per_kind);
-        drop(state);
+        let taken = Shelf::of(&mut self.state().shelves, kind).take(self.settings.per_kind);
         self.changed.notify_one();
-        taken
+        match taken {
+            Take::Now(waiting) => Some(waiting),
+            Take::Soon(coming) => tokio::time::timeout(JOIN_MAX, coming).await.ok()?.ok(),
+            Take::None => None,
+        }
+    }
+
+    /// Says that a request which had a sandbox of this kind has got its answer.
+    fn answered(&self, kind: &Kind) {
+        Shelf::of(&mut self.state().shelves, kind).hurry();
+        self.changed.notify_one();
     }
 
     /// Fills shelves that want more and thins those that were not asked. Its owner polls it, and ends it by not
     /// polling any more.
-    pub async fn tend(&self) -> std::convert::Infallible {
-        loop {
-            self.thin();
-            match self.next_to_make() {
-                Some(kind) => self.make(kind).await,
-                None => {
-                    let _ = tokio::time::timeout(self.settings.idle / 4, self.changed.notified()).await;
+    pub async fn tend(&self) -> Infallible {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut makers: Vec<_> =
+            (0..processors.min(MAKERS_MAX)).map(|_| Box::pin(self.make_and_thin())).collect();
+        poll_fn(|context| {
+            for maker in &mut makers {
+                if let Poll::Ready(never) = maker.as_mut().poll(context) {
+                    match never {}
                 }
             }
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn make_and_thin(&self) -> Infallible {
+        loop {
+            self.thin();
+            let rest = match self.next_to_make() {
+                Wish::Now(kind) => {
+                    // There may be work for another one, too.
+                    self.changed.notify_one();
+                    self.make(*kind).await;
+                    continue;
+                }
+                Wish::At(time) => time.saturating_duration_since(Instant::now()),
+                Wish::Nothing => self.settings.idle / 4,
+            };
+            let _ = tokio::time::timeout(rest, self.changed.notified()).await;
         }
     }
 
-    fn next_to_make(&self) -> Option<Kind> {
-        let state = self.state();
-        if state.waiting() >= self.settings.total {
-            return None;
+    /// What to make next; it is counted as in the making from here on.
+    fn next_to_make(&self) -> Wish {
+        let mut state = self.state();
+        if state.promised() >= self.settings.total {
+            return Wish::Nothing;
         }
         let left = self.settings.bytes.saturating_sub(state.bytes());
-        let wanted = state.shelves.iter().filter_map(|shelf| shelf.wants_more(Instant::now()));
-        wanted.into_iter().find(|kind| kind.bytes() <= left)
+        let mut soonest: Option<Instant> = None;
+        for shelf in &mut state.shelves {
+            match shelf.wants_more(Instant::now(), left) {
+                Wish::Now(kind) => return Wish::Now(kind),
+                Wish::At(time) => soonest = Some(soonest.map_or(time, |other| other.min(time))),
+                Wish::Nothing => {}
+            }
+        }
+        soonest.map_or(Wish::Nothing, Wish::At)
     }
 
     async fn make(&self, kind: Kind) {
-        let made = Waiting::make(&*self.backend, kind.spec.clone(), kind.runtime).await;
-        let mut state = self.state();
-        let shelf = Shelf::of(&mut state.shelves, &kind);
-        match made {
-            Ok(waiting) => shelf.put(waiting),
-            // Requests then make their own and report why that fails; this only must not spin.
-            Err(_) => shelf.back_off(self.settings.idle),
-        }
+        let mut making = Making { pool: self, kind: &kind, made: None };
+        making.made = Some(Waiting::make(&*self.backend, kind.spec.clone(), kind.runtime).await);
     }
 
     fn thin(&self) {
@@ -195,5 +242,25 @@ impl Pool {
             waiting.sandbox.destroy().await?;
         }
         Ok(())
+    }
+}
+
+/// A sandbox in the making. However that ends, its shelf hears of it.
+struct Making<'p> {
+    pool: &'p Pool,
+    kind: &'p Kind,
+    made: Option<Result<Waiting>>,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        let shelf = Shelf::of(&mut state.shelves, self.kind);
+        match self.made.take() {
+            Some(Ok(waiting)) => shelf.put(waiting),
+            // Requests then make their own and report why that fails; this only must not spin.
+            Some(Err(_)) => shelf.back_off(self.pool.settings.idle),
+            None => shelf.give_up(),
+        }
     }
 }

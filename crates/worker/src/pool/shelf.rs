@@ -5,8 +5,17 @@ use super::waiting::Waiting;
 use crate::ids::draw_sandbox_id;
 use crate::runtime::Runtime;
 use cofferdam_backend::SandboxSpec;
+use std::collections::VecDeque;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+/// A shelf that still has something is filled again only when the request that took from it is likely to be
+/// over: making the next one would take the processor from it.
+const HOLD: Duration = Duration::from_millis(10);
+
+/// From a request's end to its answer there is still something to be written.
+const AFTER: Duration = Duration::from_millis(2);
 
 /// What a request needs from its shelf.
 #[derive(Debug, Clone)]
@@ -29,14 +38,34 @@ impl Kind {
     }
 }
 
+/// What a shelf has for a request.
+pub(super) enum Take {
+    Now(Waiting),
+    /// One that is in the making, and nobody else's yet.
+    Soon(oneshot::Receiver<Waiting>),
+    None,
+}
+
+/// What a shelf wants made.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Now(Box<Kind>),
+    At(Instant),
+    Nothing,
+}
+
 /// Sandboxes that any request of the same kind can have.
 pub(super) struct Shelf {
     /// What they were made from.
     kind: Kind,
     waiting: Vec<Waiting>,
+    /// Those in the making, and who waits for them. Never fewer of the first, but for one that fails.
+    making: usize,
+    joined: VecDeque<oneshot::Sender<Waiting>>,
     wanted: usize,
     last_taken: Instant,
     not_before: Option<Instant>,
+    held_until: Option<Instant>,
 }
 
 /// Whether two requests can have each other's sandbox, once its limits are changed.
@@ -73,9 +102,12 @@ impl Shelf {
             shelves.push(Self {
                 kind: kind.clone(),
                 waiting: Vec::new(),
+                making: 0,
+                joined: VecDeque::new(),
                 wanted: 0,
                 last_taken: Instant::now(),
                 not_before: None,
+                held_until: None,
             });
             shelves.len() - 1
         });
@@ -86,8 +118,13 @@ impl Shelf {
         self.waiting.len()
     }
 
+    pub(super) fn making(&self) -> usize {
+        self.making
+    }
+
+    /// Of those that wait, and of those that soon will.
     pub(super) fn bytes(&self) -> u64 {
-        self.waiting.len() as u64 * self.kind.bytes()
+        (self.waiting.len() + self.making) as u64 * self.kind.bytes()
     }
 
     pub(super) fn want_at_least(&mut self, count: usize) {
@@ -95,33 +132,72 @@ impl Shelf {
         self.last_taken = Instant::now();
     }
 
+    /// One is made: for whoever has waited longest for it, or to wait itself.
     pub(super) fn put(&mut self, waiting: Waiting) {
+        self.making = self.making.saturating_sub(1);
+        let mut waiting = waiting;
+        while let Some(joined) = self.joined.pop_front() {
+            match joined.send(waiting) {
+                Ok(()) => return,
+                Err(unwanted) => waiting = unwanted,
+            }
+        }
         self.waiting.push(waiting);
     }
 
     /// Takes one. A shelf that was found empty wants one more from now on.
-    pub(super) fn take(&mut self, most: usize) -> Option<Waiting> {
+    pub(super) fn take(&mut self, most: usize) -> Take {
         self.last_taken = Instant::now();
         let taken = self.waiting.pop();
-        if taken.is_none() {
-            self.wanted = (self.wanted + 1).min(most);
+        if self.waiting.is_empty() {
+            self.held_until = None;
+        } else {
+            self.held_until.get_or_insert(self.last_taken + HOLD);
         }
-        taken
+        if let Some(waiting) = taken {
+            return Take::Now(waiting);
+        }
+        self.wanted = (self.wanted + 1).min(most);
+        self.joined.retain(|joined| !joined.is_closed());
+        if self.joined.len() >= self.making {
+            return Take::None;
+        }
+        let (sender, coming) = oneshot::channel();
+        self.joined.push_back(sender);
+        Take::Soon(coming)
     }
 
-    /// What to make next, if there are fewer than are wanted.
-    pub(super) fn wants_more(&self, now: Instant) -> Option<Kind> {
-        let is_early = self.not_before.is_some_and(|time| now < time);
-        if is_early || self.waiting.len() >= self.wanted {
-            return None;
+    /// Whoever took one last is about to have its answer.
+    pub(super) fn hurry(&mut self) {
+        let soon = Instant::now() + AFTER;
+        self.held_until = self.held_until.map(|time| time.min(soon));
+    }
+
+    /// What to make next, if there are fewer than are wanted and `left` bytes allow it; counted as in the making.
+    pub(super) fn wants_more(&mut self, now: Instant, left: u64) -> Wish {
+        if self.waiting.len() + self.making >= self.wanted || self.kind.bytes() > left {
+            return Wish::Nothing;
         }
-        let id = draw_sandbox_id().ok()?;
+        if let Some(time) = self.not_before.max(self.held_until).filter(|time| now < *time) {
+            return Wish::At(time);
+        }
+        self.held_until = None;
+        let Ok(id) = draw_sandbox_id() else { return Wish::Nothing };
+        self.making += 1;
         let spec = SandboxSpec { id, ..self.kind.spec.clone() };
-        Some(Kind { spec, ..self.kind })
+        Wish::Now(Box::new(Kind { spec, ..self.kind }))
     }
 
+    /// One could not be made: nobody waits for it, and the next is not tried at once.
     pub(super) fn back_off(&mut self, time: Duration) {
+        self.give_up();
         self.not_before = Some(Instant::now() + time);
+    }
+
+    /// One will not be made.
+    pub(super) fn give_up(&mut self) {
+        self.making = self.making.saturating_sub(1);
+        self.joined.truncate(self.making);
     }
 
     /// After a time without a request, one at a time becomes too many.
@@ -135,7 +211,7 @@ impl Shelf {
     }
 
     pub(super) fn is_forgotten(&self) -> bool {
-        self.wanted == 0 && self.waiting.is_empty()
+        self.wanted == 0 && self.waiting.is_empty() && self.making == 0
     }
 
     pub(super) fn into_waiting(self) -> Vec<Waiting> {

@@ -18,7 +18,7 @@ fn pool(settings: PoolSettings) -> (Arc<FakeBackend>, Pool) {
 
 /// Tends the pool until nothing is left to do.
 async fn settle(pool: &Pool) {
-    let _ = tokio::time::timeout(Duration::from_millis(1), pool.tend()).await;
+    let _ = tokio::time::timeout(Duration::from_millis(50), pool.tend()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,4 +201,94 @@ async fn interpreters_count_with_what_they_take() {
     pool.keep_ready(&spec(), Some(python), 8);
     settle(&pool).await;
     assert_eq!(pool.counts().waiting, 2);
+}
+
+/// How long an interpreter takes to start, or a program to run.
+const SLOW: Duration = Duration::from_millis(20);
+
+fn is_ahead(guest: &Guest) -> bool {
+    guest.spec.argv[2].contains("_boot")
+}
+
+/// Tends the pool beside a request.
+async fn tended<T>(pool: &Pool, request: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = request => done,
+        never = pool.tend() => match never {},
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_one_that_is_nearly_ready() {
+    async fn slow(guest: Guest) -> ExitStatus {
+        tokio::time::sleep(SLOW).await;
+        python(guest).await
+    }
+    let backend = Arc::new(FakeBackend::new().with_program("python3", slow));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    pool.keep_ready(&spec(), Some(by_name("lang", "python").unwrap()), 1);
+    let began = Instant::now();
+    let texts = tended(&pool, async {
+        tokio::time::sleep(SLOW / 2).await;
+        let both = tokio::join!(run(&pool, job("code 1")), run(&pool, job("code 2")));
+        [both.0.stdout.text(), both.1.stdout.text()]
+    });
+    // The second has none to wait for: one was in the making, and that is the first's.
+    assert_eq!(Box::pin(texts).await, ["warm code 1", "cold code 2"]);
+    assert_eq!(began.elapsed(), SLOW / 2 + SLOW);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_one_that_fails() {
+    async fn failing(guest: Guest) -> ExitStatus {
+        if is_ahead(&guest) {
+            tokio::time::sleep(SLOW).await;
+            return ExitStatus::Exited(1);
+        }
+        python(guest).await
+    }
+    let backend = Arc::new(FakeBackend::new().with_program("python3", failing));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    pool.keep_ready(&spec(), Some(by_name("lang", "python").unwrap()), 1);
+    let began = Instant::now();
+    let result = tended(&pool, async {
+        tokio::time::sleep(SLOW / 2).await;
+        run(&pool, job("code")).await
+    });
+    assert_eq!(result.await.stdout.text(), "cold code");
+    // The second one that was begun meanwhile failed as well.
+    assert_eq!(began.elapsed(), SLOW + SLOW / 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_one_is_not_made_at_the_cost_of_a_request() {
+    async fn running(guest: Guest) -> ExitStatus {
+        let is_ahead = is_ahead(&guest);
+        let ended = python(guest).await;
+        if is_ahead {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        ended
+    }
+    let (backend, pool) = pool_with(running, 3).await;
+    let request = async {
+        let before = async {
+            tokio::time::sleep(Duration::from_millis(4)).await;
+            backend.created()
+        };
+        tokio::join!(run(&pool, job("code")), before).1
+    };
+    assert_eq!(tended(&pool, request).await, 3);
+    settle(&pool).await;
+    assert_eq!((backend.created(), pool.counts().waiting), (4, 3));
+    // A shelf that is empty is not held back: the next request would have to wait for it.
+    let request = async {
+        let run = || run(&pool, job("code"));
+        let before = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            backend.created()
+        };
+        tokio::join!(run(), run(), run(), before).3
+    };
+    assert!(Box::pin(tended(&pool, request)).await > 4);
 }

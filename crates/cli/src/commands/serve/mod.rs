@@ -2,9 +2,9 @@
 
 use crate::args::ServeArgs;
 use crate::commands::MakeBackend;
-use crate::exit::Failure;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
 use crate::commands::roles;
+use crate::exit::Failure;
 use cofferdam_control::{Control, Settings, Workers};
 use cofferdam_store::{Location, Store};
 use std::fs::OpenOptions;
@@ -27,12 +27,13 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let store = Store::open(&location).await?;
         first_key(&store, &args.data).await?;
         let worker = Arc::new(LocalWorker::start(backend));
-        let workers = Workers { checker: Arc::new(RequestChecker), local: Some((worker, offer)), remote: None };
+        let workers =
+            Workers { checker: Arc::new(RequestChecker), local: Some((worker, offer)), remote: None };
         let settings = Settings { lease, node: folder.node(&location)?, ..Settings::default() };
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         println!("listening on http://{}", listener.local_addr()?);
-        let router = cofferdam_http::router(control.clone(), None);
+        let router = cofferdam_http::router(control.clone());
         cofferdam_http::serve(listener, router, drained(control)).await?;
         store.close().await;
         Ok(ExitCode::SUCCESS)

@@ -1,0 +1,46 @@
+//! The data of the events by which output is followed. The event `result` carries a [`crate::Job`].
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// `init`: the first event, and the first of each attempt after the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InitData {
+    pub seq: i64,
+    /// The job's.
+    pub id: String,
+    /// Which attempt begins, where it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<i64>,
+}
+
+/// `stdout` and `stderr`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutputData {
+    pub seq: i64,
+    /// What was written, with bytes that are not UTF-8 replaced.
+    pub text: String,
+    /// The exact bytes, where the text cannot show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+}
+
+/// `truncated`: from here on nothing of the stream was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TruncatedData {
+    pub seq: i64,
+    #[schema(example = "stdout")]
+    pub stream: String,
+}
+
+/// `error`: the server cannot go on; the stream ends, and may be taken up again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorData {
+    pub message: String,
+}
+
+/// `complete`: nothing more will come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CompleteData {
+    pub seq: i64,
+}
