@@ -23,7 +23,7 @@ mod planes;
 // The store's own tests use the rest of it.
 #[path = "serve/odd.rs"]
 mod odd;
-#[allow(dead_code)]
+#[allow(dead_code, clippy::unwrap_used)]
 #[path = "../../store/tests/store/postgres.rs"]
 mod postgres;
 #[path = "serve/roles.rs"]

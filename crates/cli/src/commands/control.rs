@@ -27,7 +27,7 @@ pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
         serve::first_key(&store, &args.data).await?;
         let workers =
             Workers { checker: Arc::new(RequestChecker), local: None, remote: Some(Arc::new(remote)) };
-        let settings = Settings { lease, node: folder.node(&location)?, ..Settings::default() };
+        let settings = Settings { lease, node: folder.node(&location)? };
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         let address = listener.local_addr()?;

@@ -115,8 +115,11 @@ pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
     listener.map_err(|error| Failure::new(format!("cannot listen on {address}: {error}")))
 }
 
-/// The certificates and the key of a listener, where it has them.
-pub(super) fn tls(args: &TlsArgs) -> Result<Option<(Vec<u8>, Vec<u8>)>, Failure> {
+/// Certificates and a key, in PEM form.
+pub(super) type Identity = (Vec<u8>, Vec<u8>);
+
+/// What a listener shows, where it has something to show.
+pub(super) fn tls(args: &TlsArgs) -> Result<Option<Identity>, Failure> {
     match (&args.tls_cert, &args.tls_key) {
         (None, None) => Ok(None),
         (Some(certificates), Some(key)) => {

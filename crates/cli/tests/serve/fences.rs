@@ -103,9 +103,7 @@ fn a_run_whose_control_plane_sleeps_is_taken_over_by_another() {
     });
     let body = r#"{"command":"for i in $(seq 1 16); do echo $i; sleep 0.5; done"}"#;
     let taken = id(&to_first.post("/v1/jobs", body).json());
-    wait_until("some is kept", || {
-        to_second.get(&format!("/v1/audit?limit=1000")).body.contains("job.running")
-    });
+    wait_until("some is kept", || to_second.get("/v1/audit?limit=1000").body.contains("job.running"));
     std::thread::sleep(std::time::Duration::from_secs(2));
     first.signal("STOP");
     wait_until("it has ended", || state(&to_second, &taken) == "succeeded");

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use serde_json::Value;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -26,11 +26,14 @@ pub(crate) struct Load {
 impl Load {
     /// Starts clients, which share what they send between the servers.
     pub(crate) fn start(count: usize, servers: &[Client], acknowledged: &Ids) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let stop = Arc::new(AtomicBool::new(false));
         let clients = (0..count).map(|number| {
             let (client, stop) = (servers[number % servers.len()].clone(), Arc::clone(&stop));
             let ids = Arc::clone(acknowledged);
-            std::thread::spawn(move || send(&client, number, &stop, &ids))
+            // Each begins with something else, so that short loads do not all send the same.
+            let first = NEXT.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || send(&client, first, &stop, &ids))
         });
         Self { clients: clients.collect(), stop }
     }
@@ -41,8 +44,8 @@ impl Load {
     }
 }
 
-fn send(client: &Client, number: usize, stop: &AtomicBool, acknowledged: &Mutex<Vec<String>>) {
-    let mut round = number;
+fn send(client: &Client, first: usize, stop: &AtomicBool, acknowledged: &Mutex<Vec<String>>) {
+    let mut round = first;
     while !stop.load(Ordering::Relaxed) {
         let path = if round.is_multiple_of(2) { "/v1/jobs" } else { "/v1/jobs?wait_ms=2000" };
         let body = BODIES[round % BODIES.len()];

@@ -29,7 +29,7 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let worker = Arc::new(LocalWorker::start(backend));
         let workers =
             Workers { checker: Arc::new(RequestChecker), local: Some((worker, offer)), remote: None };
-        let settings = Settings { lease, node: folder.node(&location)?, ..Settings::default() };
+        let settings = Settings { lease, node: folder.node(&location)? };
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         println!("listening on http://{}", listener.local_addr()?);
