@@ -40,8 +40,8 @@ fn candidates(workers: &[(Offer, Capacity, bool)]) -> Vec<Candidate<'_>> {
 fn may_have(demand: &Demand, worker: &Candidate<'_>) -> bool {
     let all = worker.offer.capacity;
     let labels = demand.labels.iter().all(|(name, value)| worker.offer.labels.get(name) == Some(value));
-    let backend = worker.offer.backends.iter().any(|name| *name == demand.backend);
-    let slots = worker.used.slots + 1 <= all.slots;
+    let backend = worker.offer.backends.contains(&demand.backend);
+    let slots = worker.used.slots < all.slots;
     let cpus = worker.used.cpus_millis + demand.cpus_millis <= all.cpus_millis;
     let memory = worker.used.memory_bytes + demand.memory_bytes <= all.memory_bytes;
     worker.is_open && labels && backend && slots && cpus && memory
