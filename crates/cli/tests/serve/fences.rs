@@ -29,7 +29,7 @@ fn a_server_that_comes_back_after_its_lease_writes_nothing_and_ends_its_sandbox(
     let start = |folder: &Folder| Server::start(folder.path(), &["--database", &address, LEASE[0], LEASE[1]]);
     let (asleep, awake) = (start(&folders[0]), start(&folders[1]));
     let (to_asleep, to_awake) = (Client::of(&asleep), at(&awake, &asleep.key));
-    let body = r#"{"command":"echo early; sleep 4; echo late; sleep 31.4153"}"#;
+    let body = r#"{"command":"echo early; sleep 4; echo late; sleep 314.153"}"#;
     let lost = id(&to_asleep.post("/v1/jobs", body).json());
     // One more in the middle of its work, which will have ended before anybody wakes.
     let ended = id(&to_asleep.post("/v1/jobs", r#"{"command":"sleep 2; echo ended"}"#).json());
@@ -38,10 +38,10 @@ fn a_server_that_comes_back_after_its_lease_writes_nothing_and_ends_its_sandbox(
     for id in [&lost, &ended] {
         wait_until("it is given up", || state(&to_awake, id) == "lost");
     }
-    wait_until("the sandbox has more to say by now", || processes_with("31.4153") == 1);
+    wait_until("the sandbox has more to say by now", || processes_with("314.153") == 1);
     let before = (job(&to_awake, &lost), job(&to_awake, &ended));
     asleep.signal("CONT");
-    wait_until("its sandbox is ended", || processes_with("31.4153") == 0);
+    wait_until("its sandbox is ended", || processes_with("314.153") == 0);
     // It serves as before, what is new is its own.
     let new = to_asleep.post("/v1/jobs?wait_ms=30000", r#"{"command":"echo new"}"#).json();
     assert_eq!(new["result"]["stdout"], "new\n");
@@ -63,15 +63,15 @@ fn a_worker_that_comes_back_after_its_lease_ends_its_sandbox() {
     let token = folder.path().join("service.token");
     let worker = Server::start_worker(program(), &[&control], &token, &[]);
     wait_until("it is registered", || client.get("/v1/workers").body.contains("ready"));
-    let lost = id(&client.post("/v1/jobs", r#"{"command":"echo early; sleep 31.4154"}"#).json());
-    wait_until("it runs", || processes_with("31.4154") == 1);
+    let lost = id(&client.post("/v1/jobs", r#"{"command":"echo early; sleep 314.154"}"#).json());
+    wait_until("it runs", || processes_with("314.154") == 1);
     worker.signal("STOP");
     wait_until("it is given up", || state(&client, &lost) == "lost");
     let before = job(&client, &lost);
     wait_until("it is out", || client.get("/v1/workers").body.contains(r#""state":"out""#));
     assert_eq!(client.post("/v1/jobs", r#"{"command":["true"]}"#).status, 503, "nobody is there");
     worker.signal("CONT");
-    wait_until("its sandbox is ended", || processes_with("31.4154") == 0);
+    wait_until("its sandbox is ended", || processes_with("314.154") == 0);
     wait_until("it is back", || client.get("/v1/workers").body.contains("ready"));
     let done = client.post("/v1/jobs?wait_ms=30000", r#"{"command":"echo back"}"#).json();
     assert_eq!(done["result"]["stdout"], "back\n");

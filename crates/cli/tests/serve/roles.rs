@@ -122,7 +122,7 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
     let at_worker = Client::of(&worker);
     let workers = apart.client.get("/v1/workers").json();
     let order = |attempt: i64, fence: i64| {
-        let request = json!({"command": "echo one; sleep 31.4151; echo two"});
+        let request = json!({"command": "echo one; sleep 314.151; echo two"});
         json!({"worker_id": workers["workers"][0]["id"], "job_id": "job-aaaaaaaaaaaaaaaa", "task_id": "t",
             "attempt": attempt, "fence": fence, "lease_ms": 60000, "request": request})
         .to_string()
@@ -132,7 +132,7 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
     };
     let create = |attempt, fence| send("POST", "/runs", &order(attempt, fence)).status;
     assert_eq!((create(1, 5), create(1, 5), create(1, 6)), (201, 200, 200));
-    wait_until("it runs", || processes_with("31.4151") == 1);
+    wait_until("it runs", || processes_with("314.151") == 1);
     assert_eq!((create(1, 5), create(0, 9)), (409, 409), "an older claim, an older attempt");
     let path = "/runs/job-aaaaaaaaaaaaaaaa";
     assert_eq!(send("GET", &format!("{path}/output?attempt=1&fence=5"), "").status, 409);
@@ -147,7 +147,7 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
     assert_eq!(send("DELETE", &format!("{path}?attempt=1&fence=6"), "").status, 204);
     assert_eq!((send("GET", path, "").status, create(1, 7), create(2, 8)), (404, 409, 201), "over is over");
     assert_eq!(send("DELETE", &format!("{path}?attempt=2&fence=8"), "").status, 204);
-    wait_until("it is ended with its run", || processes_with("31.4151") == 0);
+    wait_until("it is ended with its run", || processes_with("314.151") == 0);
     let other = order(3, 9).replace("wrk-", "wrk-x");
     assert_eq!(send("POST", "/runs", &other).status, 503, "it is meant for another worker");
 }
@@ -298,7 +298,8 @@ fn what_would_be_unsafe_is_refused_at_the_start() {
     let folder = Folder::new("unsafe");
     let server = Server::start(folder.path(), &[]);
     let says = |words: &[&str]| {
-        let output = Command::new(program()).args(words).output().expect("the program starts");
+        // One that is not refused would serve for ever.
+        let output = Command::new("timeout").arg("30").arg(program()).args(words).output().expect("timeout");
         assert_eq!(output.status.code(), Some(125), "{words:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
