@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
-PARTS=(setup scripts fmt clippy unit release attack vm)
+PARTS=(setup scripts fmt clippy unit schedules release attack vm)
 
 part_setup() {
     scripts/setup.sh
@@ -33,6 +33,10 @@ part_clippy() {
 # Includes conformance, layering, the replay of the fuzzers' corpus, and README.
 part_unit() {
     cargo test --workspace
+}
+
+part_schedules() {
+    scripts/schedules.sh
 }
 
 part_release() {

@@ -152,6 +152,35 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
     assert_eq!(send("POST", "/runs", &other).status, 503, "it is meant for another worker");
 }
 
+/// A control plane that is gone for good sends nothing any more.
+#[test]
+fn a_run_that_nobody_answers_for_is_ended() {
+    let apart = Apart::new("unanswered");
+    let worker = apart.worker(&[]);
+    let secret = std::fs::read_to_string(apart.folder.path().join("service.token")).expect("a token");
+    let header = format!("Authorization: Bearer {secret}\r\n");
+    let at_worker = Client::of(&worker);
+    let workers = apart.client.get("/v1/workers").json();
+    let order = json!({"worker_id": workers["workers"][0]["id"], "job_id": "job-bbbbbbbbbbbbbbbb", "task_id": "t",
+        "attempt": 1, "fence": 1, "lease_ms": 1500, "request": {"command": ["sleep", "314.155"]}});
+    let send = |method: &str, path: &str, body: &str| {
+        at_worker.send(method, path, &header, body).expect("an answer")
+    };
+    assert_eq!(send("POST", "/runs", &order.to_string()).status, 201);
+    wait_until("it runs", || processes_with("314.155") == 1);
+    let path = "/runs/job-bbbbbbbbbbbbbbbb";
+    // Longer than twice the lease: whoever renews it keeps it.
+    for _ in 0..8 {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let lease = r#"{"attempt":1,"fence":1,"lease_ms":1500}"#;
+        assert_eq!(send("POST", &format!("{path}/lease"), lease).status, 200);
+    }
+    assert_eq!(processes_with("314.155"), 1);
+    wait_until("it is ended", || processes_with("314.155") == 0);
+    assert_eq!(send("GET", path, "").status, 404);
+    assert_eq!(send("POST", "/runs", &order.to_string()).status, 409, "a late call does not begin it again");
+}
+
 #[test]
 fn two_hundred_at_once_never_go_beyond_what_the_workers_have() {
     let apart = Apart::new("capacity");

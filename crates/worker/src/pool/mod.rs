@@ -14,9 +14,13 @@ mod waiting;
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
 use shelf::{Kind, Shelf, Take, Wish};
+#[cfg(shuttle)]
+use shuttle::sync::{Mutex, MutexGuard};
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+#[cfg(not(shuttle))]
+use std::sync::{Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -105,7 +109,7 @@ impl Pool {
         Self { backend, settings, changes_limits, state: Mutex::default(), changed: Notify::new() }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
