@@ -130,7 +130,7 @@ fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cofferdam_worker::runtime::{RUNTIMES, Runtime};
+    use crate::runtime::{RUNTIMES, Runtime};
 
     fn check(body: &str) -> Result<JobSpec, InvalidValue> {
         let request: JobRequest = serde_json::from_str(body).expect("a request");
