@@ -2,7 +2,7 @@
 """Writes the seeds of the corpus: valid messages and values, and some that are nearly so.
 
 Run it after a change of a format: fuzz/make_seeds.py. Files that fuzzing added stay; the replay test says when
-the seeds no longer decode.
+the seeds no longer decode. What has to be signed comes from `cargo run -p cofferdam-proof --example seeds`.
 """
 
 import struct

@@ -55,6 +55,9 @@ pub struct Key {
     pub expires_at: Option<String>,
     #[schema(format = DateTime)]
     pub revoked_at: Option<String>,
+    /// To the hour: a use is noted once in each.
+    #[schema(format = DateTime)]
+    pub last_used_at: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -9,6 +9,7 @@ mod health;
 mod job;
 mod key;
 mod output;
+mod proof;
 mod result;
 mod run;
 mod worker;
@@ -22,6 +23,7 @@ pub use job::{
 };
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, TruncatedData};
+pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

@@ -32,6 +32,15 @@ pub struct JobResult {
     pub stderr_truncated: bool,
     #[serde(default)]
     pub stderr_dropped_bytes: u64,
+    /// The SHA-256 of what was kept of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_size_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_size_bytes: Option<u64>,
     #[serde(default)]
     pub duration_ms: u64,
     #[serde(default)]
@@ -48,6 +57,9 @@ pub struct JobResult {
     pub network_policy_applied: Option<NetworkPolicy>,
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Null where no sandbox was made.
+    #[serde(default)]
+    pub sandbox_id: Option<String>,
 }
 
 /// Which walls the sandbox had, and how that is known.

@@ -1,6 +1,10 @@
 //! The command line, as typed. Nothing is understood here but which word belongs where; what the values mean
 //! is decided in one place per command.
 
+mod proof;
+
+pub(crate) use proof::*;
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -90,6 +94,15 @@ pub(crate) enum Command {
     /// Run a worker: sandboxes for a control plane
     #[command(after_help = WORKER_EXAMPLES)]
     Worker(WorkerArgs),
+    /// Take out a tenant's audit, and check it offline
+    #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
+    Audit(AuditArgs),
+    /// Check the receipt of a job, offline
+    #[command(after_help = RECEIPT_EXAMPLES, disable_help_subcommand = true)]
+    Receipt(ReceiptArgs),
+    /// List and rotate the keys that the service signs with
+    #[command(after_help = SIGNING_KEY_EXAMPLES, disable_help_subcommand = true)]
+    SigningKey(SigningKeyArgs),
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),

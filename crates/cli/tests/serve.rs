@@ -26,6 +26,8 @@ mod odd;
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../../store/tests/store/postgres.rs"]
 mod postgres;
+#[path = "serve/proofs.rs"]
+mod proofs;
 #[path = "serve/roles.rs"]
 mod roles;
 #[path = "serve/server.rs"]

@@ -33,6 +33,10 @@ pub enum ControlError {
 
     #[error("{0}")]
     Store(StoreError),
+
+    /// At the start: the keys to sign with cannot be used.
+    #[error(transparent)]
+    Signing(#[from] crate::SigningError),
 }
 
 impl From<StoreError> for ControlError {

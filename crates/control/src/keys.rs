@@ -63,7 +63,9 @@ impl Control {
         let is_valid = |key: &KeyRecord| {
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)
         };
-        Ok(key.filter(is_valid).map(|key| Principal {
+        let key = key.filter(is_valid);
+        key.iter().for_each(|key| self.note_key_use(key));
+        Ok(key.map(|key| Principal {
             tenant: key.tenant,
             actor: key.id,
             agent: key.agent,

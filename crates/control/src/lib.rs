@@ -6,6 +6,7 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod audit;
 mod clock;
 mod dispatch;
 mod error;
@@ -15,14 +16,20 @@ mod ids;
 mod jobs;
 mod keys;
 mod leases;
+mod noted;
 mod placement;
+mod receipts;
 mod running;
 mod service;
 mod settings;
+mod signing;
+mod terms;
 mod worker;
 mod workers;
 
-pub use clock::{now_ms, timestamp};
+pub use audit::AuditExport;
+pub use clock::now_ms;
+pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use fleet::HEARTBEAT;
 pub use follow::{Followed, Follower};
@@ -31,14 +38,17 @@ pub use jobs::{Submitted, job_view};
 pub use keys::{NewSecret, hash};
 pub use service::ServiceTokens;
 pub use settings::{Node, Settings};
+pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use worker::{
     Capacity, Checker, Connector, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, Workers,
 };
 
 use cofferdam_policy::{Action, Permit, Policy, Principal};
-use cofferdam_store::{AuditEntry, AuditEvent, Store};
+use cofferdam_store::{AuditEvent, Store};
 use fleet::Fleet;
+use noted::Noted;
 use running::Running;
+use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -62,6 +72,8 @@ struct Parts {
     has_queue: AtomicBool,
     running: Running,
     settings: Settings,
+    signing: Signing,
+    noted: Noted,
     is_draining: AtomicBool,
     began: std::time::Instant,
 }
@@ -76,6 +88,7 @@ impl Control {
     /// Takes up where the process before ended: what it ran itself is lost, what runs elsewhere is taken over, and what
     /// it kept waiting goes on.
     pub async fn start(store: Store, workers: Workers, settings: Settings) -> Result<Self> {
+        let signing = Signing::open(&settings.signing)?;
         let Workers { checker, local, remote } = workers;
         let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
         let instance = format!("{node}:{}", ids::instance()?);
@@ -90,6 +103,8 @@ impl Control {
             has_queue: AtomicBool::new(false),
             running: Running::default(),
             settings,
+            signing,
+            noted: Noted::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
         };
@@ -138,10 +153,6 @@ impl Control {
 
     pub fn is_draining(&self) -> bool {
         self.parts.is_draining.load(Ordering::Relaxed)
-    }
-
-    pub async fn list_audit(&self, permit: &Permit, after_seq: i64, limit: i64) -> Result<Vec<AuditEntry>> {
-        Ok(self.parts.store.audit(permit.tenant(), after_seq, limit).await?)
     }
 
     pub fn store(&self) -> &Store {

@@ -1,5 +1,6 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
+use crate::SigningSettings;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,6 +9,7 @@ pub struct Settings {
     /// it was.
     pub lease: Duration,
     pub node: Node,
+    pub signing: SigningSettings,
 }
 
 /// Which of the processes that share a store this one is.
@@ -22,6 +24,6 @@ pub struct Node {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(10), node: Node::default() }
+        Self { lease: Duration::from_secs(10), node: Node::default(), signing: SigningSettings::default() }
     }
 }

@@ -3,6 +3,7 @@
 //! This crate is pure. It parses and validates, it never reads a file, a clock or the environment, and it
 //! knows nothing of how a sandbox is made.
 
+mod chain;
 mod check;
 mod cpus;
 mod duration;
@@ -18,7 +19,9 @@ mod output;
 mod result;
 mod result_read;
 mod size;
+mod timestamp;
 
+pub use chain::{AuditEntry, chain_hash};
 pub use check::{Check, CheckState};
 pub use cpus::Cpus;
 pub use duration::parse_duration;
@@ -33,3 +36,4 @@ pub use outcome::{LimitHit, LimitKind, Outcome};
 pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
 pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use size::ByteSize;
+pub use timestamp::{parse_timestamp, timestamp};

@@ -1,7 +1,7 @@
 //! The result of a job: everything that is left when its sandbox is gone.
 
 use crate::output::StreamFields;
-use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome};
+use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome, SandboxId};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
@@ -38,6 +38,8 @@ pub struct SkippedArtifact {
 /// How a job ended, what it wrote, used and left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobResult {
+    /// None where it had none.
+    pub sandbox_id: Option<SandboxId>,
     pub outcome: Outcome,
     pub limits_hit: Vec<LimitHit>,
     pub stdout: CapturedOutput,
@@ -54,6 +56,7 @@ pub struct JobResult {
 impl Serialize for JobResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
+            sandbox_id,
             outcome,
             limits_hit,
             stdout,
@@ -67,7 +70,7 @@ impl Serialize for JobResult {
             warnings,
         } = self;
         let (out, err) = (StreamFields::from(stdout), StreamFields::from(stderr));
-        let mut s = serializer.serialize_struct("JobResult", 18)?;
+        let mut s = serializer.serialize_struct("JobResult", 19)?;
         s.serialize_field("exit_code", &outcome.exit_code())?;
         s.serialize_field("outcome", outcome)?;
         s.serialize_field("limits_hit", limits_hit)?;
@@ -86,6 +89,7 @@ impl Serialize for JobResult {
         s.serialize_field("isolation", isolation)?;
         s.serialize_field("network_policy_applied", network_policy_applied)?;
         s.serialize_field("warnings", warnings)?;
+        s.serialize_field("sandbox_id", sandbox_id)?;
         s.end()
     }
 }

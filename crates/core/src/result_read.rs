@@ -2,7 +2,7 @@
 
 use crate::{
     Artifact, CapturedOutput, IsolationReport, JobResult, LimitHit, NetworkPolicy, Outcome, ResourceUsage,
-    SkippedArtifact,
+    SandboxId, SkippedArtifact,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 /// The fields of the written form that are not told by others.
 #[derive(Deserialize)]
 struct Written {
+    sandbox_id: Option<String>,
     outcome: Outcome,
     limits_hit: Vec<LimitHit>,
     stdout: String,
@@ -38,7 +39,9 @@ impl<'de> Deserialize<'de> for JobResult {
             };
             Ok(CapturedOutput { bytes, dropped_bytes })
         };
+        let sandbox_id = written.sandbox_id.map(|text| SandboxId::parse("sandbox_id", &text)).transpose();
         Ok(Self {
+            sandbox_id: sandbox_id.map_err(D::Error::custom)?,
             outcome: written.outcome,
             limits_hit: written.limits_hit,
             stdout: output(written.stdout, written.stdout_base64, written.stdout_dropped_bytes)?,
@@ -62,6 +65,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         let result = JobResult {
+            sandbox_id: Some(SandboxId::from_random([7; 10])),
             outcome: Outcome::Cancelled { by: "somebody".into() },
             limits_hit: vec![LimitHit { limit: LimitKind::Disk, count: 2, first_at_ms: None }],
             stdout: CapturedOutput { bytes: b"a\xffb".to_vec(), dropped_bytes: 0 },

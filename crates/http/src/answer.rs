@@ -86,7 +86,7 @@ impl From<ControlError> for Problem {
                 Self::new(ErrorCode::WrongState, text, "wait until it has ended")
             }
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
-            ControlError::Store(_) => {
+            ControlError::Store(_) | ControlError::Signing(_) => {
                 // What the database said is for the operator, not for a caller.
                 eprintln!("cofferdam: {text}");
                 Self::new(ErrorCode::Unavailable, "the store does not answer", "try again in a moment")

@@ -123,7 +123,18 @@ async fn only_what_the_document_opens_is_open() {
             }
         }
     }
-    assert_eq!(open, ["/docs", "/docs/page.css", "/docs/page.js", "/healthz", "/openapi.json", "/readyz"]);
+    assert_eq!(
+        open,
+        [
+            "/docs",
+            "/docs/page.css",
+            "/docs/page.js",
+            "/healthz",
+            "/openapi.json",
+            "/readyz",
+            "/v1/signing-keys"
+        ]
+    );
 }
 
 #[test]

@@ -30,8 +30,8 @@ targets! {
     captured_output = "../../../fuzz/bodies/captured_output.rs",
 }
 
-/// Replayed by crates/worker/tests/corpus.rs, as this crate does not know the worker.
-const ELSEWHERE: &[&str] = &["artifact_path"];
+/// Replayed by crates/worker/tests/corpus.rs and crates/proof/tests/corpus.rs, as this crate knows neither.
+const ELSEWHERE: &[&str] = &["artifact_path", "proof_chain", "proof_document", "proof_keys"];
 
 #[test]
 fn every_target_has_a_corpus_and_is_replayed() {

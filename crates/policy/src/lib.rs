@@ -7,6 +7,7 @@
 use regorus::{CompiledPolicy, Engine, Value};
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// Who asks.
@@ -27,7 +28,10 @@ pub enum Action {
     JobList,
     JobCancel,
     JobDelete,
+    ReceiptGet,
     AuditList,
+    AuditHead,
+    AuditExport,
     KeyCreate,
     KeyList,
     KeyDelete,
@@ -35,13 +39,16 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
         Self::JobCancel,
         Self::JobDelete,
+        Self::ReceiptGet,
         Self::AuditList,
+        Self::AuditHead,
+        Self::AuditExport,
         Self::KeyCreate,
         Self::KeyList,
         Self::KeyDelete,
@@ -55,7 +62,10 @@ impl Action {
             Self::JobList => "job.list",
             Self::JobCancel => "job.cancel",
             Self::JobDelete => "job.delete",
+            Self::ReceiptGet => "receipt.get",
             Self::AuditList => "audit.list",
+            Self::AuditHead => "audit.head",
+            Self::AuditExport => "audit.export",
             Self::KeyCreate => "key.create",
             Self::KeyList => "key.list",
             Self::KeyDelete => "key.delete",
@@ -109,6 +119,7 @@ impl std::error::Error for Denial {}
 /// Rules, ready to decide.
 pub struct Policy {
     rules: CompiledPolicy,
+    version: String,
 }
 
 impl fmt::Debug for Policy {
@@ -130,10 +141,17 @@ impl Policy {
     }
 
     fn parse(rules: &str) -> Result<Self, String> {
+        let digest = Sha256::digest(rules.as_bytes());
+        let version = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut engine = Engine::new();
         engine.add_policy("policy.rego".to_owned(), rules.to_owned()).map_err(|e| e.to_string())?;
         let rules = engine.compile_with_entrypoint(&"data.cofferdam.decision".into());
-        Ok(Self { rules: rules.map_err(|e| e.to_string())? })
+        Ok(Self { rules: rules.map_err(|e| e.to_string())?, version })
+    }
+
+    /// The SHA-256 of the rules' text, which says by which rules something was decided.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Decides. `tenant` is whose the thing is, `agent` is for whom the request says that it acts.
@@ -188,6 +206,14 @@ mod tests {
         assert_eq!((permit.tenant(), permit.action()), ("ten-a", Action::JobGet));
         assert_eq!(rule(policy.decide(&reader, Action::JobCreate, "ten-a", None)), "scope");
         assert_eq!(rule(policy.decide(&reader, Action::JobGet, "ten-b", None)), "tenant");
+    }
+
+    #[test]
+    fn other_rules_have_another_version() {
+        let rules = include_str!("builtin.rego");
+        let (one, two) = (Policy::parse(rules).unwrap(), Policy::parse(&format!("{rules}# more")).unwrap());
+        assert_ne!(one.version(), two.version());
+        assert_eq!(one.version().len(), 64);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! that an edit or a gap shows.
 
 use crate::{Millis, Result, Store, StoreError, texts};
-use serde::Serialize;
+use cofferdam_core::{AuditEntry, chain_hash};
 use sqlx::{AnyConnection, Row};
 
 /// Something to be noted. Nothing secret goes in here.
@@ -15,28 +15,11 @@ pub struct AuditEvent {
     pub details: serde_json::Value,
 }
 
-/// Something that was noted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AuditEntry {
+/// The last entry of a chain; 0 and no hash before there is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditHead {
     pub seq: i64,
-    pub at_ms: Millis,
-    pub kind: String,
-    pub actor: String,
-    pub resource: String,
-    pub details: String,
     pub hash: String,
-}
-
-/// The hash of an entry after one with the hash `before`. Lengths go in with the parts, so that no two entries
-/// look the same.
-pub fn chain_hash(before: &str, tenant: &str, entry: &AuditEntry) -> String {
-    let mut hasher = blake3::Hasher::new();
-    let AuditEntry { seq, at_ms, kind, actor, resource, details, hash: _ } = entry;
-    for part in [before, tenant, &seq.to_string(), &at_ms.to_string(), kind, actor, resource, details] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().to_hex().to_string()
 }
 
 /// Adds to a tenant's chain, inside a transaction that holds whatever the events are about.
@@ -51,17 +34,21 @@ pub(crate) async fn append(
     // The update also keeps every other writer of this chain waiting until the end of the transaction.
     let head = sqlx::query(
         "INSERT INTO audit_heads (tenant_id, seq, hash) VALUES ($1, 0, '') \
-         ON CONFLICT (tenant_id) DO UPDATE SET seq = audit_heads.seq RETURNING seq, hash",
+         ON CONFLICT (tenant_id) DO UPDATE SET seq = audit_heads.seq RETURNING seq, hash, at_ms",
     )
     .bind(tenant)
     .fetch_one(&mut *connection)
     .await?;
-    let (mut seq, mut hash): (i64, String) = (head.try_get(0)?, head.try_get(1)?);
+    let (mut seq, mut hash, mut at_ms): (i64, String, Millis) =
+        (head.try_get(0)?, head.try_get(1)?, head.try_get(2)?);
     for event in events {
         seq += 1;
+        // Requests that overlap come in any order, and clocks are set back. In a chain time only goes forward, so
+        // that the first entry of a time can be found without an index for it.
+        at_ms = at_ms.max(event.at_ms);
         let mut entry = AuditEntry {
             seq,
-            at_ms: event.at_ms,
+            at_ms,
             kind: event.kind.to_owned(),
             actor: event.actor.clone(),
             resource: event.resource.clone(),
@@ -72,9 +59,10 @@ pub(crate) async fn append(
         entry.hash.clone_from(&hash);
         insert(connection, tenant, entry).await?;
     }
-    sqlx::query("UPDATE audit_heads SET seq = $1, hash = $2 WHERE tenant_id = $3")
+    sqlx::query("UPDATE audit_heads SET seq = $1, hash = $2, at_ms = $3 WHERE tenant_id = $4")
         .bind(seq)
         .bind(hash)
+        .bind(at_ms)
         .bind(tenant)
         .execute(connection)
         .await?;
@@ -130,11 +118,11 @@ impl Store {
         loop {
             let entries = self.audit(tenant, seq, 1000).await?;
             if entries.is_empty() {
-                return if seq < head.0 { Err(broken(seq + 1)) } else { Ok(seq) };
+                return if seq < head.seq { Err(broken(seq + 1)) } else { Ok(seq) };
             }
             for entry in entries {
                 let is_next = entry.seq == seq + 1 && entry.hash == chain_hash(&hash, tenant, &entry);
-                if !is_next || (entry.seq == head.0 && entry.hash != head.1) {
+                if !is_next || (entry.seq == head.seq && entry.hash != head.hash) {
                     return Err(broken(seq + 1));
                 }
                 (seq, hash) = (entry.seq, entry.hash);
@@ -143,17 +131,17 @@ impl Store {
     }
 
     /// The number and the hash of the last entry. Without them, a chain that was cut off would look like a short one.
-    async fn audit_head(&self, tenant: &str) -> Result<(i64, String)> {
+    pub async fn audit_head(&self, tenant: &str) -> Result<AuditHead> {
         let row = sqlx::query("SELECT seq, hash FROM audit_heads WHERE tenant_id = $1")
             .bind(tenant)
             .fetch_optional(self.engine.readers())
             .await?;
-        let Some(row) = row else { return Ok((0, String::new())) };
-        Ok((row.try_get(0)?, row.try_get(1)?))
+        let Some(row) = row else { return Ok(AuditHead::default()) };
+        Ok(AuditHead { seq: row.try_get(0)?, hash: row.try_get(1)? })
     }
 }
 
-fn entry(row: &sqlx::any::AnyRow) -> sqlx::Result<AuditEntry> {
+pub(crate) fn entry(row: &sqlx::any::AnyRow) -> sqlx::Result<AuditEntry> {
     Ok(AuditEntry {
         seq: row.try_get(0)?,
         at_ms: row.try_get(1)?,

@@ -17,6 +17,8 @@ pub struct NewJob {
     pub task_id: String,
     /// The request, as it will be run.
     pub spec: String,
+    /// Under which it was let in: what its receipt says and the request does not.
+    pub terms: Option<String>,
     pub created_at_ms: Millis,
     pub size: JobSize,
     /// It does not wait in the queue for longer.
@@ -84,12 +86,16 @@ pub struct JobRecord {
     pub starts: i64,
     pub worker: Option<String>,
     pub cancelled_by: Option<String>,
+    /// Of the last start; none if it never ran.
+    pub started_at_ms: Option<Millis>,
+    pub terms: Option<String>,
     pub owner: Option<String>,
     pub lease_until_ms: Option<Millis>,
 }
 
-pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by, owner, lease_until_ms";
+pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, \
+                       transition_at_ms, spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, \
+                       owner, lease_until_ms";
 
 pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -108,8 +114,10 @@ pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         starts: row.try_get(12)?,
         worker: row.try_get(13)?,
         cancelled_by: row.try_get(14)?,
-        owner: row.try_get(15)?,
-        lease_until_ms: row.try_get(16)?,
+        started_at_ms: row.try_get(15)?,
+        terms: row.try_get(16)?,
+        owner: row.try_get(17)?,
+        lease_until_ms: row.try_get(18)?,
     })
 }
 
@@ -231,8 +239,9 @@ impl Store {
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, created_at_ms: _, size: _, queue_deadline_ms: _ } = job;
-    texts::check([("the agent", agent.as_deref())])?;
+    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _, size: _, queue_deadline_ms: _ } =
+        job;
+    texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
     texts::check([
         ("the job's id", id.as_str()),
         ("the tenant", tenant),
@@ -284,13 +293,14 @@ impl crate::writer::Act<Accepted> for Accept {
             Some(_) => (JobState::Running, 1),
             None => (JobState::Queued, 0),
         };
+        let started_at = claim.as_ref().map(|_| job.created_at_ms);
         let lease = claim.as_ref().map(|claim| claim.lease_ms);
         let (owner, worker) = claim.map(|claim| (claim.owner, claim.worker)).unzip();
         let now = kind.now_ms();
         sqlx::query(sqlx::AssertSqlSafe(format!(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14)"
+             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms, started_at_ms, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14, $15, $16)"
         )))
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -306,6 +316,8 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(job.size.cpus_millis)
         .bind(job.size.memory_bytes)
         .bind(job.queue_deadline_ms)
+        .bind(started_at)
+        .bind(job.terms)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &job.tenant, &events).await?;
@@ -367,7 +379,7 @@ impl crate::writer::Act<i64> for ClaimQueued {
         let now = self.kind.now_ms();
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, owner = $1, worker = $2, \
-             lease_until_ms = {now} + $3, transition_at_ms = $4, not_before_ms = NULL, reason = NULL, message = NULL \
+             lease_until_ms = {now} + $3, transition_at_ms = $4, started_at_ms = $4, not_before_ms = NULL, reason = NULL, message = NULL \
              WHERE id = $5 AND state = 'queued' RETURNING fence, tenant_id"
         )))
         .bind(self.claim.owner)

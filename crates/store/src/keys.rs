@@ -26,9 +26,12 @@ pub struct KeyRecord {
     pub created_at_ms: Millis,
     pub expires_at_ms: Option<Millis>,
     pub revoked_at_ms: Option<Millis>,
+    /// To the hour or so; see `note_key_use`.
+    pub last_used_at_ms: Option<Millis>,
 }
 
-const COLUMNS: &str = "id, tenant_id, name, scopes, agent, created_at_ms, expires_at_ms, revoked_at_ms";
+const COLUMNS: &str = "id, tenant_id, name, scopes, agent, created_at_ms, expires_at_ms, revoked_at_ms, \
+                       last_used_at_ms";
 
 fn record(row: &sqlx::any::AnyRow) -> sqlx::Result<KeyRecord> {
     Ok(KeyRecord {
@@ -40,6 +43,7 @@ fn record(row: &sqlx::any::AnyRow) -> sqlx::Result<KeyRecord> {
         created_at_ms: row.try_get(5)?,
         expires_at_ms: row.try_get(6)?,
         revoked_at_ms: row.try_get(7)?,
+        last_used_at_ms: row.try_get(8)?,
     })
 }
 
@@ -48,6 +52,13 @@ impl Store {
     pub async fn ensure_tenant(&self, id: String, name: String, now: Millis) -> Result<String> {
         texts::check([("the tenant's id", id.as_str()), ("the tenant's name", &name)])?;
         self.writer.write(EnsureTenant { id, name, now }).await
+    }
+
+    /// The id of the tenant of that name.
+    pub async fn find_tenant(&self, name: &str) -> Result<Option<String>> {
+        let row = sqlx::query("SELECT id FROM tenants WHERE name = $1").bind(name);
+        let row = row.fetch_optional(self.engine.readers()).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?)
     }
 
     pub async fn create_key(&self, key: NewKey, event: AuditEvent) -> Result<()> {

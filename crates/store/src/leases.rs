@@ -62,7 +62,7 @@ impl Store {
         );
         let rows =
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(limit).fetch_all(self.engine.readers()).await?;
-        let abandoned = |row| Ok(Abandoned { job: record(row)?, over_ms: row.try_get(17)? });
+        let abandoned = |row| Ok(Abandoned { job: record(row)?, over_ms: row.try_get(19)? });
         rows.iter().map(abandoned).collect()
     }
 

@@ -6,10 +6,12 @@
 //! and says so.
 
 mod audit;
+mod audit_list;
 mod engine;
 mod error;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod leases;
 mod migrate;
@@ -18,7 +20,9 @@ mod texts;
 mod workers;
 mod writer;
 
-pub use audit::{AuditEntry, AuditEvent, chain_hash};
+pub use audit::{AuditEvent, AuditHead};
+pub use audit_list::AuditFilter;
+pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};

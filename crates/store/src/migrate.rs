@@ -5,8 +5,11 @@ use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Executor, Row};
 
 /// In order; a step that was published never changes.
-const STEPS: [&str; 2] =
-    [include_str!("../migrations/0001_jobs.sql"), include_str!("../migrations/0006_workers.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("../migrations/0001_jobs.sql"),
+    include_str!("../migrations/0002_proofs.sql"),
+    include_str!("../migrations/0006_workers.sql"),
+];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.
 pub(crate) async fn migrate(connection: &mut AnyConnection, kind: Kind) -> Result<()> {

@@ -14,7 +14,7 @@ pub enum Layer {
 pub fn layer(folder: &str) -> Option<Layer> {
     let number = match folder {
         "crates/core" => 0,
-        "crates/api" | "crates/policy" | "crates/backend" | "crates/store" => 1,
+        "crates/api" | "crates/policy" | "crates/proof" | "crates/backend" | "crates/store" => 1,
         "crates/linux" | "crates/images" | "crates/egress" => 2,
         _ if is_backend(folder) => 3,
         "crates/worker" | "crates/control" => 4,

@@ -71,6 +71,11 @@ fn every_shell_block_of_the_guide_runs() {
 }
 
 #[test]
+fn every_shell_block_about_proofs_runs() {
+    run_all("docs/proofs.md");
+}
+
+#[test]
 fn a_failing_block_names_its_line() {
     let folder = Folder::new("failing");
     let [block] = &blocks("\n```sh\ntrue\nfalse | true\necho not reached\n```\n")[..] else { panic!() };

@@ -4,7 +4,7 @@ use super::local_worker::RequestChecker;
 use super::{roles, serve};
 use crate::args::ControlArgs;
 use crate::exit::Failure;
-use cofferdam_control::{Control, Settings, Workers};
+use cofferdam_control::{Control, Settings, SigningSettings, Workers};
 use cofferdam_http::TlsListener;
 use cofferdam_remote::HttpWorkers;
 use cofferdam_store::Store;
@@ -27,7 +27,8 @@ pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
         serve::first_key(&store, &args.data).await?;
         let workers =
             Workers { checker: Arc::new(RequestChecker), local: None, remote: Some(Arc::new(remote)) };
-        let settings = Settings { lease, node: folder.node(&location)? };
+        let signing = SigningSettings { folder: Some(args.data.join("signing")) };
+        let settings = Settings { lease, node: folder.node(&location)?, signing };
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         let address = listener.local_addr()?;

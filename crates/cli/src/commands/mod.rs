@@ -1,13 +1,17 @@
 //! One file a command. Each gets its arguments and the parts that only `main` can name.
 
+mod audit;
 mod completions;
 mod control;
 mod doctor;
 mod local_worker;
+mod receipt;
 mod roles;
 mod run;
 mod serve;
+mod signing_key;
 mod usage;
+mod verdict;
 mod worker;
 
 use crate::args::{Cli, Command};
@@ -37,6 +41,9 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Serve(args) => serve::serve(&args, parts.backend),
         Command::Control(args) => control::control(&args),
         Command::Worker(args) => worker::worker(&args, parts.backend),
+        Command::Audit(args) => audit::audit(&args),
+        Command::Receipt(args) => receipt::receipt(&args),
+        Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

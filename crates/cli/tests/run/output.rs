@@ -28,6 +28,7 @@ fn the_result_is_alone_on_stdout() {
         "network_policy_applied",
         "outcome",
         "resource_usage",
+        "sandbox_id",
         "stderr",
         "stderr_base64",
         "stderr_dropped_bytes",

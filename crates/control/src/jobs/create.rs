@@ -3,7 +3,8 @@
 use super::Attempt;
 use crate::fleet::signed;
 use crate::placement::Demand;
-use crate::{Control, ControlError, Result, ids, now_ms};
+use crate::terms::Terms;
+use crate::{Control, ControlError, Result, ids, now_ms, receipts};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{InvalidValue, Limits, TaskId};
 use cofferdam_policy::Permit;
@@ -45,12 +46,14 @@ impl Control {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
+        let terms = Terms::new(self.parts.policy.version(), &limits);
         let job = NewJob {
             id: id.to_string(),
             tenant: permit.tenant().to_owned(),
             agent: request.agent.clone().or_else(|| permit.principal().agent.clone()),
             task_id: task_id.as_str().to_owned(),
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
+            terms: terms.write(),
             created_at_ms: now_ms(),
             size: JobSize {
                 cpus_millis: signed(demand.cpus_millis),
@@ -59,7 +62,11 @@ impl Control {
             queue_deadline_ms: request.queue_timeout_ms.map(|time| now_ms().saturating_add(signed(time))),
         };
         let room = self.take_room(&demand, true);
-        let mut events = vec![self.event(permit, "job.accepted", id.as_str(), json!({}))];
+        let details = json!({
+            "work_sha256": receipts::work(&request).sha256,
+            "policy_sha256": terms.policy_sha256,
+        });
+        let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
         let claim = room.as_ref().map(|room| self.new_claim(room));
         if let Some(claim) = &claim {
             let details = json!({"worker": claim.worker, "attempt": 1});

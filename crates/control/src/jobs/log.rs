@@ -1,9 +1,11 @@
 //! The output of a running job on its way into the store.
 
+use super::run::KeptStream;
 use crate::running::Handle;
 use crate::worker::{OutputSink, Stream};
 use crate::{Control, now_ms};
 use async_trait::async_trait;
+use cofferdam_proof::Hasher;
 use cofferdam_store::{OutputEvent, OutputKind, OutputTail};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ pub(super) struct Log {
     kept: [usize; 2],
     /// What comes once more of each stream, and is kept already.
     skip: [usize; 2],
+    hashers: [Hasher; 2],
     since: tokio::time::Instant,
 }
 
@@ -41,6 +44,7 @@ impl Log {
             waiting_bytes: 0,
             kept: [0; 2],
             skip: [0; 2],
+            hashers: Default::default(),
             since: tokio::time::Instant::now(),
         }
     }
@@ -69,8 +73,12 @@ impl Log {
         self.next_seq += 1;
     }
 
-    pub(super) fn into_rest(self) -> Vec<OutputEvent> {
-        self.waiting
+    /// What the streams were, and what of them is not in the store yet.
+    pub(super) fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+        let [out, err] = self.hashers;
+        let [out_bytes, err_bytes] = self.kept;
+        let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
+        ([kept(out, out_bytes), kept(err, err_bytes)], self.waiting)
     }
 }
 
@@ -83,11 +91,14 @@ impl OutputSink for Log {
         };
         let known = self.skip[at].min(bytes.len());
         self.skip[at] -= known;
+        // What is kept already is a part of the whole, too.
+        self.hashers[at].update(&bytes[..known]);
         let bytes = &bytes[known..];
         let room = MAX_BYTES.saturating_sub(self.kept[at]);
         let taken = room.min(bytes.len());
         if taken > 0 {
             self.add(kind, &bytes[..taken]);
+            self.hashers[at].update(&bytes[..taken]);
             self.kept[at] += taken;
         }
         if taken < bytes.len() && room > 0 {

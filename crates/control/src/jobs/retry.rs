@@ -15,6 +15,7 @@ pub(super) struct Ended<'r> {
     pub(super) tenant: String,
     pub(super) fence: i64,
     pub(super) attempt: i64,
+    pub(super) worker: &'r str,
     /// None where the caller asked for none, or for an end.
     pub(super) policy: Option<RetryPolicy>,
 }
@@ -51,8 +52,9 @@ pub(crate) fn give_up(
     let policy = request.and_then(|request| request.retries).as_ref().map(Retries::policy);
     let policy = policy.filter(|_| job.cancelled_by.is_none());
     let next = next(policy.as_ref(), job.starts, cause);
-    let run =
-        Ended { id: &job.id, tenant: job.tenant.clone(), fence: job.fence, attempt: job.starts, policy };
+    let worker = job.worker.as_deref().unwrap_or_default();
+    let (tenant, fence, attempt) = (job.tenant.clone(), job.fence, job.starts);
+    let run = Ended { id: &job.id, tenant, fence, attempt, worker, policy };
     write(&run, job.lease_until_ms, next, reason, message)
 }
 
@@ -77,7 +79,10 @@ fn write(
 ) -> (GivenUp, AuditEvent) {
     let at_ms = now_ms();
     let (kind, details) = match next {
-        Next::Lost => ("job.finished", json!({"state": "lost", "reason": reason, "attempt": run.attempt})),
+        Next::Lost => (
+            "job.finished",
+            json!({"state": "lost", "reason": reason, "attempt": run.attempt, "worker": run.worker}),
+        ),
         Next::Again { wait_ms } => {
             ("job.retried", json!({"reason": reason, "attempt": run.attempt, "wait_ms": wait_ms}))
         }

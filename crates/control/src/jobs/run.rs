@@ -8,6 +8,7 @@ use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, now_ms};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
+use cofferdam_proof::Digest;
 use cofferdam_store::{AuditEvent, Finish, GivenUp, OutputEvent, OutputTail, StoreError};
 use serde_json::json;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl Control {
         let signals =
             RunSignals { cancelled: handle.cancel.subscribe(), renewed: handle.renewed.subscribe() };
         let (worker, is_shared) = (Arc::clone(&room.worker), room.shared.is_some());
+        let worker_id = room.worker_id.clone();
         let end = match order {
             Err(message) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
             Ok(order) => tokio::select! {
@@ -72,8 +74,9 @@ impl Control {
         drop(room);
         if let Some(end) = end {
             let policy = policy.filter(|_| !handle.is_cancelled());
-            let run = Ended { id: &id, tenant, fence, attempt, policy };
-            if self.finish(run, end, log.into_rest()).await
+            let run = Ended { id: &id, tenant, fence, attempt, worker: &worker_id, policy };
+            let (kept, rest) = log.into_kept();
+            if self.finish(run, end, &kept, rest).await
                 && let Ok(id) = JobId::parse("id", &id)
             {
                 worker.forget(&id, attempt, fence).await;
@@ -98,11 +101,17 @@ impl Control {
 
     /// Writes how an attempt ended, and says whether that was done. A store that fails is tried again for a while: the
     /// run itself cannot be repeated.
-    async fn finish(&self, run: Ended<'_>, end: RunEnd, rest: Vec<OutputEvent>) -> bool {
+    async fn finish(
+        &self,
+        run: Ended<'_>,
+        end: RunEnd,
+        kept: &[KeptStream; 2],
+        rest: Vec<OutputEvent>,
+    ) -> bool {
         let end = match retry::decide(&run, end) {
             Decided::GiveUp(given_up, event) => Writing::GiveUp(given_up, event),
             Decided::Finish(end) => {
-                let (finish, event) = finish_of(&run, end);
+                let (finish, event) = finish_of(&run, end, kept);
                 Writing::Finish(finish, event)
             }
         };
@@ -141,8 +150,8 @@ fn order(
     Ok((id, task_id, request))
 }
 
-fn finish_of(run: &Ended<'_>, end: RunEnd) -> (Finish, AuditEvent) {
-    let (state, reason, message, result) = describe(end);
+fn finish_of(run: &Ended<'_>, end: RunEnd, kept: &[KeptStream; 2]) -> (Finish, AuditEvent) {
+    let (state, reason, message, result) = describe(end, kept);
     // A message may quote what the guest said, and no database keeps a NUL in a text.
     let message = message.map(|text| text.replace('\0', "\u{fffd}"));
     let event = AuditEvent {
@@ -150,7 +159,7 @@ fn finish_of(run: &Ended<'_>, end: RunEnd) -> (Finish, AuditEvent) {
         kind: "job.finished",
         actor: "system".to_owned(),
         resource: run.id.to_owned(),
-        details: json!({"state": state, "reason": reason, "attempt": run.attempt}),
+        details: details(state, reason.as_deref(), run, result.as_ref()),
     };
     let finish = Finish {
         id: run.id.to_owned(),
@@ -165,17 +174,36 @@ fn finish_of(run: &Ended<'_>, end: RunEnd) -> (Finish, AuditEvent) {
     (finish, event)
 }
 
+/// What the audit says of an end: how and where, and what was kept of the output, but nothing that was written in it.
+fn details(
+    state: JobState,
+    reason: Option<&str>,
+    run: &Ended<'_>,
+    result: Option<&serde_json::Value>,
+) -> serde_json::Value {
+    let field = |name: &str| result.and_then(|result| result.get(name)).cloned().unwrap_or_default();
+    let mut outcome = field("outcome");
+    if let Some(object) = outcome.as_object_mut() {
+        object.remove("message");
+    }
+    json!({
+        "state": state, "reason": reason, "outcome": outcome, "exit_code": field("exit_code"),
+        "worker": run.worker, "attempt": run.attempt, "sandbox_id": field("sandbox_id"),
+        "stdout_sha256": field("stdout_sha256"), "stderr_sha256": field("stderr_sha256"),
+    })
+}
+
 type Described = (JobState, Option<String>, Option<String>, Option<serde_json::Value>);
 
 /// The state, its reason, a message, and the result without the output, which is kept apart.
-fn describe(end: RunEnd) -> Described {
-    match end {
+fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
+    let (state, reason, message, mut result) = match end {
         // Neither comes here: both are given up before.
-        RunEnd::Lost { why } | RunEnd::Unstarted { why } => (JobState::Lost, None, Some(why), None),
+        RunEnd::Lost { why } | RunEnd::Unstarted { why } => return (JobState::Lost, None, Some(why), None),
         RunEnd::Errored { code, message } => {
             let outcome = Outcome::Failed { code: code.to_string(), message: message.clone() };
             let result = json!({"exit_code": null, "outcome": outcome, "stdout": "", "stderr": ""});
-            (JobState::Errored, Some(code.into_owned()), Some(message), Some(result))
+            (JobState::Errored, Some(code.into_owned()), Some(message), result)
         }
         RunEnd::Result(result) => {
             let state = JobState::of(&result.outcome);
@@ -186,9 +214,20 @@ fn describe(end: RunEnd) -> Described {
                 object.remove("stdout");
                 object.remove("stderr");
             }
-            (state, reason, message(&result.outcome), Some(value))
+            (state, reason, message(&result.outcome), value)
         }
+    };
+    for (name, kept) in ["stdout", "stderr"].into_iter().zip(kept) {
+        result[format!("{name}_sha256")] = json!(kept.sha256);
+        result[format!("{name}_size_bytes")] = json!(kept.size_bytes);
     }
+    (state, reason, message, Some(result))
+}
+
+/// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
+pub(super) struct KeptStream {
+    pub(super) sha256: Digest,
+    pub(super) size_bytes: usize,
 }
 
 /// What happened, for people.

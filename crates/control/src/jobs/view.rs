@@ -47,6 +47,7 @@ mod tests {
     fn nothing_of_a_result_is_left_out() {
         let output = core::CapturedOutput { bytes: vec![0xff], dropped_bytes: 7 };
         let result = core::JobResult {
+            sandbox_id: Some(core::SandboxId::from_random([1; 10])),
             outcome: core::Outcome::Signaled { signal: 9 },
             limits_hit: vec![core::LimitHit {
                 limit: core::LimitKind::Output,

@@ -56,6 +56,7 @@ async fn list(State(control): State<Control>, caller: Caller, _: NoQuery) -> Ans
         created_at: timestamp(key.created_at_ms),
         expires_at: key.expires_at_ms.map(timestamp),
         revoked_at: key.revoked_at_ms.map(timestamp),
+        last_used_at: key.last_used_at_ms.map(timestamp),
     });
     Ok(json(200, &KeyList { keys: keys.collect() }))
 }

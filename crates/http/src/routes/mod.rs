@@ -5,6 +5,8 @@ mod docs;
 mod health;
 mod jobs;
 mod keys;
+mod receipts;
+mod signing_keys;
 pub(crate) mod workers;
 
 use crate::document::Root;
@@ -14,7 +16,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// Every route, and with it the document.
 pub(crate) fn all() -> OpenApiRouter<Control> {
-    let resources = jobs::routes().merge(keys::routes()).merge(audit::routes()).merge(workers::routes());
+    let resources = jobs::routes()
+        .merge(keys::routes())
+        .merge(audit::routes())
+        .merge(receipts::routes())
+        .merge(signing_keys::routes())
+        .merge(workers::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(docs::routes())

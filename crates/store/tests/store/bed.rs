@@ -106,6 +106,7 @@ pub(crate) fn new_job(id: &str) -> NewJob {
         agent: Some("agent".to_owned()),
         task_id: format!("task of {id}"),
         spec: r#"{"argv":["true"]}"#.to_owned(),
+        terms: Some("{}".to_owned()),
         created_at_ms: 100,
         size: JobSize { cpus_millis: 1_000, memory_bytes: 64 },
         queue_deadline_ms: None,

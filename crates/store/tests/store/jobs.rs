@@ -24,6 +24,8 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         starts: 0,
         worker: None,
         cancelled_by: None,
+        started_at_ms: None,
+        terms: Some("{}".to_owned()),
         owner: None,
         lease_until_ms: None,
     };
@@ -32,6 +34,16 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
     assert_eq!(store.queued(10).await.unwrap(), [expected]);
     assert_eq!(store.job(OTHER, "job_a").await.unwrap(), None);
     assert_eq!(store.jobs(OTHER, &all()).await.unwrap(), []);
+}
+
+pub(crate) async fn a_job_says_when_it_started(bed: Bed) {
+    let store = bed.open().await;
+    start(&store, "job_a", "w1").await;
+    queue(&store, "job_b").await;
+    let started = async |id: &str| store.job(TENANT, id).await.unwrap().unwrap().started_at_ms;
+    assert_eq!((started("job_a").await, started("job_b").await), (Some(100), None));
+    store.claim("job_b".to_owned(), claim("w1"), event("job.running", "job_b")).await.unwrap();
+    assert_eq!(started("job_b").await, Some(1_000));
 }
 
 pub(crate) async fn an_accepted_job_can_be_claimed_at_once(bed: Bed) {

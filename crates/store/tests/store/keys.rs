@@ -38,6 +38,7 @@ pub(crate) async fn a_key_is_found_by_its_hash(bed: Bed) {
         created_at_ms: 100,
         expires_at_ms: Some(900),
         revoked_at_ms: None,
+        last_used_at_ms: None,
     };
     assert_eq!(store.key_by_hash("hash of key_a").await.unwrap(), Some(expected));
     assert_eq!(store.key_by_hash("hash of key_").await.unwrap(), None);

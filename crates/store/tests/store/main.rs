@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
+mod audit_list;
 mod bed;
 mod delete;
 mod guards;
 mod idempotency;
 mod jobs;
+mod key_use;
 mod keys;
 mod leases;
 mod lifecycle;
@@ -44,7 +46,7 @@ macro_rules! on_both_engines {
 }
 
 on_both_engines! {
-    jobs: an_accepted_job_is_there, an_accepted_job_can_be_claimed_at_once, a_job_of_an_unknown_tenant_is_refused,
+    jobs: an_accepted_job_is_there, a_job_says_when_it_started, an_accepted_job_can_be_claimed_at_once, a_job_of_an_unknown_tenant_is_refused,
         a_claim_is_won_once, pages_have_no_gap_and_no_repetition, lists_are_filtered;
     guards: a_finish_needs_the_last_fence, a_finish_needs_a_running_job, a_finish_is_written_once,
         a_finish_needs_a_final_state, a_finish_needs_the_right_tenant, a_cancelled_queued_job_is_over,
@@ -66,9 +68,12 @@ on_both_engines! {
     audit: a_chain_holds_what_was_done, a_refused_write_notes_nothing, chains_hold_under_writers_of_one_store,
         chains_hold_under_writers_of_two_stores, edited_entries_are_found, a_removed_entry_is_found,
         a_removed_last_entry_is_found, a_chain_that_was_emptied_is_found;
+    audit_list: entries_are_found_by_what_they_are, entries_are_found_by_their_time,
+        time_in_a_chain_never_runs_backwards;
+    key_use: a_use_is_noted_once_in_a_period, uses_at_once_are_noted_once;
     writing: writes_at_once_are_all_kept, a_failing_write_fails_alone, a_lost_transaction_costs_one_batch,
         what_was_asked_before_closing_is_kept, a_closed_store_says_so;
     locks: a_write_does_not_wait_for_ever;
-    opening: reopening_keeps_everything, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
+    opening: reopening_keeps_everything, the_first_version_is_brought_up_to_date, a_newer_store_is_refused, a_new_store_can_be_opened_twice_at_once;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
 }

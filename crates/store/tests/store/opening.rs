@@ -23,6 +23,33 @@ pub(crate) async fn reopening_keeps_everything(bed: Bed) {
     assert_eq!(store.verify_audit(TENANT).await.unwrap(), 3);
 }
 
+/// Tables as the first version made them, with something in them.
+pub(crate) async fn the_first_version_is_brought_up_to_date(bed: Bed) {
+    let bytes = if matches!(bed.location, Location::Sqlite(_)) { "BLOB" } else { "BYTEA" };
+    let tables = include_str!("../../migrations/0001_jobs.sql").replace("{{bytes}}", bytes);
+    let path = match &bed.location {
+        Location::Sqlite(path) => Some(std::fs::File::create(path).unwrap()),
+        Location::Postgres(_) => None,
+    };
+    drop(path);
+    let mut raw = bed.raw().await;
+    let rows = "CREATE TABLE schema_version (version BIGINT NOT NULL); \
+        INSERT INTO schema_version (version) VALUES (1); \
+        INSERT INTO tenants (id, name, created_at_ms) VALUES ('ten_one', 'one', 1); \
+        INSERT INTO keys (id, tenant_id, name, hash, scopes, created_at_ms) VALUES ('k', 'ten_one', 'k', 'h', '*', 1); \
+        INSERT INTO jobs (id, tenant_id, task_id, state, created_at_ms, transition_at_ms, spec, fence, starts) \
+        VALUES ('job_old', 'ten_one', 't', 'succeeded', 1, 2, '{}', 1, 1)";
+    for statement in tables.split(';').chain(rows.split(';')).map(str::trim).filter(|text| !text.is_empty()) {
+        sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(&mut raw).await.unwrap();
+    }
+    let store = Store::open(&bed.location).await.unwrap();
+    let job = store.job(TENANT, "job_old").await.unwrap().unwrap();
+    assert_eq!((job.state, job.started_at_ms, job.terms), (JobState::Succeeded, None, None));
+    assert_eq!(store.keys(TENANT).await.unwrap()[0].last_used_at_ms, None);
+    queue(&store, "job_new").await;
+    assert_eq!(store.verify_audit(TENANT).await.unwrap(), 1);
+}
+
 pub(crate) async fn a_newer_store_is_refused(bed: Bed) {
     bed.open().await.close().await;
     bed.harm("INSERT INTO schema_version (version) VALUES (1000)").await;

@@ -48,6 +48,7 @@ pub(crate) async fn texts_with_nul_are_refused(bed: Bed) {
         NewJob { agent: Some(nul()), ..new_job("x") },
         NewJob { task_id: nul(), ..new_job("x") },
         NewJob { spec: nul(), ..new_job("x") },
+        NewJob { terms: Some(nul()), ..new_job("x") },
     ] {
         assert_refused!(store.accept(job, None, None, Vec::new()).await, StoreError::Unstorable { .. });
     }

@@ -33,7 +33,7 @@ pub async fn run(
     mut cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
     let id = draw_sandbox_id().map_err(JobError::Id)?;
-    let sandbox = sandbox_spec(id, &spec);
+    let sandbox = sandbox_spec(id.clone(), &spec);
     let job = prepare(spec)?;
     let began = Instant::now();
     // Dropping what makes a sandbox ends it as well, so a request that comes meanwhile is heard at once.
@@ -50,13 +50,14 @@ pub async fn run(
         made = made => made.map_err(JobError::Create),
         Request { by, .. } = cancel.requested() => return Ok(cancelled_unmade(job, by)),
     };
-    match made? {
-        (sandbox, None) => execute(&*sandbox, None, job, live, cancel).await,
+    let result = match made? {
+        (sandbox, None) => execute(&*sandbox, None, job, live, cancel).await?,
         (sandbox, Some(started)) => {
             let process = explain(&*sandbox, started, &job).await?;
-            Ok(attend(&*sandbox, &*process, job, began, live, cancel).await)
+            attend(&*sandbox, &*process, job, began, live, cancel).await
         }
-    }
+    };
+    Ok(JobResult { sandbox_id: Some(id), ..result })
 }
 
 /// Runs a job in a sandbox that was made for it, by the same [`sandbox_spec`], and destroys that.
@@ -259,6 +260,8 @@ fn conclude(
     warnings.extend(kept.stdin_error.map(|error| format!("the input was not all passed on: {error}")));
     warnings.extend(kept.lost.as_ref().map(|error| format!("some output is missing: {error}")));
     JobResult {
+        // Whoever made the sandbox knows its id.
+        sandbox_id: None,
         outcome: verdict::outcome(&ending, &stats, kept.lost),
         limits_hit: verdict::limits_hit(&stats, &kept.dropped_at),
         stdout: kept.stdout,

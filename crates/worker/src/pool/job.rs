@@ -39,14 +39,16 @@ async fn run_warm(
     live: &mut dyn LiveOutput,
     cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
-    match waiting.interpreter {
-        None => job::run_in(waiting.sandbox, spec, live, cancel).await,
+    let Waiting { id, sandbox, interpreter } = waiting;
+    let result = match interpreter {
+        None => job::run_in(sandbox, spec, live, cancel).await?,
         Some(interpreter) => {
             let used = interpreter.cpu_time_ms;
-            let result = job::run_ahead(waiting.sandbox, Box::new(interpreter), spec, live, cancel).await?;
-            Ok(without_start(result, used))
+            let result = job::run_ahead(sandbox, Box::new(interpreter), spec, live, cancel).await?;
+            without_start(result, used)
         }
-    }
+    };
+    Ok(JobResult { sandbox_id: Some(id), ..result })
 }
 
 /// What the job itself used, without what its interpreter had used before.

@@ -7,6 +7,7 @@ use cofferdam_backend::{
     Backend, BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, SandboxSpec,
     Stdio, Writer, async_trait,
 };
+use cofferdam_core::SandboxId;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
@@ -20,6 +21,7 @@ const START_MAX: Duration = Duration::from_secs(5);
 
 /// One that waits.
 pub(crate) struct Waiting {
+    pub(crate) id: SandboxId,
     pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) interpreter: Option<Interpreter>,
 }
@@ -30,15 +32,16 @@ impl Waiting {
         spec: SandboxSpec,
         runtime: Option<&'static Runtime>,
     ) -> Result<Self> {
+        let id = spec.id.clone();
         let Some((runtime, ahead)) = runtime.and_then(|runtime| Some((runtime, runtime.ahead?))) else {
-            return Ok(Self { sandbox: backend.create(spec).await?, interpreter: None });
+            return Ok(Self { id, sandbox: backend.create(spec).await?, interpreter: None });
         };
         let (sandbox, process) = backend.create_and_start(spec, process(runtime, ahead)).await?;
         let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?)).await;
         let mut interpreter = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
         // Its start was nobody's job, and will not be counted as one's.
         interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;
-        Ok(Self { sandbox, interpreter: Some(interpreter) })
+        Ok(Self { id, sandbox, interpreter: Some(interpreter) })
     }
 
     /// Whether it can still serve; an interpreter may have been ended by whatever ends processes.

@@ -5,7 +5,7 @@ use crate::commands::MakeBackend;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
 use crate::commands::roles;
 use crate::exit::Failure;
-use cofferdam_control::{Control, Settings, Workers};
+use cofferdam_control::{Control, Settings, SigningSettings, Workers};
 use cofferdam_store::{Location, Store};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -29,7 +29,8 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
         let worker = Arc::new(LocalWorker::start(backend));
         let workers =
             Workers { checker: Arc::new(RequestChecker), local: Some((worker, offer)), remote: None };
-        let settings = Settings { lease, node: folder.node(&location)? };
+        let signing = SigningSettings { folder: Some(args.data.join("signing")) };
+        let settings = Settings { lease, node: folder.node(&location)?, signing };
         let control = Control::start(store.clone(), workers, settings).await?;
         let listener = roles::listen(address).await?;
         println!("listening on http://{}", listener.local_addr()?);

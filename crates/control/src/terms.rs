@@ -1,0 +1,57 @@
+//! Under which terms a job was let in: what its receipt says of that moment and the request does not. Rules and
+//! defaults change, so they are kept with the job.
+
+use cofferdam_core::Limits;
+use cofferdam_proof::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The only image so far: this machine's own /usr.
+const HOST: &str = "host";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Terms {
+    pub(crate) policy_sha256: Option<Digest>,
+    pub(crate) image: String,
+    pub(crate) limits: Value,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { policy_sha256: None, image: HOST.to_owned(), limits: Value::Null }
+    }
+}
+
+impl Terms {
+    pub(crate) fn new(policy_version: &str, limits: &Limits) -> Self {
+        Self {
+            policy_sha256: Digest::parse(policy_version).ok(),
+            image: HOST.to_owned(),
+            limits: serde_json::to_value(limits).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn write(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+
+    /// Those of a job that is older than terms are unknown, and say so.
+    pub(crate) fn read(text: Option<&str>) -> Option<Self> {
+        text.map_or_else(|| Some(Self::default()), |text| serde_json::from_str(text).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_come_back_and_missing_ones_are_unknown() {
+        let terms = Terms::new(cofferdam_proof::sha256(b"rules").as_str(), &Limits::default());
+        assert_eq!(Terms::read(terms.write().as_deref()), Some(terms.clone()));
+        assert_eq!(terms.limits["memory_bytes"], 2_u64 << 30);
+        assert_eq!(Terms::read(None), Some(Terms::default()));
+        assert_eq!(Terms::read(Some("[")), None);
+    }
+}
