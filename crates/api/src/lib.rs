@@ -11,14 +11,21 @@ mod key;
 mod output;
 mod proof;
 mod result;
+mod run;
 mod tenant;
+mod worker;
 
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use health::Health;
-pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
+pub use job::{
+    Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
+    RetryPolicy,
+};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
+pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
+pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

@@ -12,44 +12,55 @@ mod clock;
 mod dispatch;
 mod error;
 mod fair;
+mod fleet;
 mod follow;
 mod ids;
 mod jobs;
 mod keys;
+mod leases;
 mod limits;
 mod noted;
+mod placement;
 mod quota;
 mod receipts;
 mod retention;
 mod running;
+mod service;
 mod settings;
 mod signing;
 mod tenants;
 mod terms;
 mod tokens;
 mod worker;
+mod workers;
 
 pub use audit::{AuditExport, chain_start};
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
+pub use fleet::HEARTBEAT;
 pub use follow::{Followed, Follower};
+pub use ids::instance as draw_name;
 pub use jobs::{Submitted, job_view};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
-pub use settings::Settings;
+pub use service::ServiceTokens;
+pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
-pub use worker::{Capacity, OutputSink, RunEnd, Stream, Worker};
+pub use worker::{
+    Capacity, Checker, Connector, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, Workers,
+};
 
 use bypass::Bypass;
 use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use fleet::Fleet;
 use noted::Noted;
 use running::Running;
 use signing::Signing;
@@ -71,9 +82,10 @@ pub struct Control {
 struct Parts {
     store: Store,
     policy: Policy,
-    worker: Arc<dyn Worker>,
-    /// Names this process as the one that runs a job; new at every start.
+    checker: Arc<dyn Checker>,
+    /// Names this process as the one that answers for a job; new at every start, after the name of its node.
     instance: String,
+    fleet: Arc<Fleet>,
     dispatcher: Dispatcher,
     tenants: quota::Tenants,
     tokens: Option<Verifier>,
@@ -83,6 +95,7 @@ struct Parts {
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
+    began: std::time::Instant,
 }
 
 impl std::fmt::Debug for Control {
@@ -92,11 +105,15 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
-    pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
+    /// Takes up where the process before ended: what it ran itself is lost, what runs elsewhere is taken over, and what
+    /// it kept waiting goes on.
+    pub async fn start(store: Store, workers: Workers, settings: Settings) -> Result<Self> {
         let signing = Signing::open(&settings.signing)?;
-        let instance = ids::instance()?;
-        store.lose_all_but(instance.clone(), now_ms()).await?;
+        let Workers { checker, local, remote } = workers;
+        let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
+        let instance = format!("{node}:{}", ids::instance()?);
+        store.end_leases(format!("{node}:"), instance.clone()).await?;
+        let local = local.map(|(worker, offer)| (instance.clone(), worker, offer));
         let tokens = match &settings.jwt {
             None => None,
             Some(jwt) => {
@@ -114,20 +131,25 @@ impl Control {
         let parts = Parts {
             store,
             policy: Policy::builtin(),
-            dispatcher: Dispatcher::new(worker.capacity()),
+            checker,
+            dispatcher: Dispatcher::default(),
             tenants: quota::Tenants::default(),
             tokens,
             bypass,
-            worker,
             instance,
+            fleet: Arc::new(Fleet::new(local, remote)),
             running: Running::default(),
             settings,
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),
+            began: std::time::Instant::now(),
         };
         let control = Self { parts: Arc::new(parts) };
+        control.attend_due().await?;
         control.spawn_dispatch();
+        control.spawn_renewals();
+        control.spawn_due();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
         Ok(control)

@@ -9,13 +9,16 @@ mod listen;
 mod path;
 mod query;
 mod routes;
+mod runs;
+mod service;
 
-pub use document::openapi_json;
+pub use document::{openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};
+pub use runs::{Runs, worker_router};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use cofferdam_control::Control;
+use cofferdam_control::{Control, ServiceTokens};
 use std::future::Future;
 use tokio::net::TcpListener;
 
@@ -24,7 +27,17 @@ pub const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// All routes.
 pub fn router(control: Control) -> Router {
-    Router::from(routes::all())
+    finish(Router::from(routes::all()), control)
+}
+
+/// All routes, and those by which workers register, who are known by their tokens.
+pub fn router_with_workers(control: Control, tokens: ServiceTokens) -> Router {
+    let internal = routes::workers::internal_routes(tokens);
+    finish(Router::from(routes::all()).nest("/internal", internal), control)
+}
+
+fn finish(routes: Router<Control>, control: Control) -> Router {
+    routes
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -34,10 +47,10 @@ pub fn router(control: Control) -> Router {
 /// Serves until `stop`; then lets what is being answered be answered.
 pub async fn serve(
     listener: TcpListener,
-    control: Control,
+    router: Router,
     settings: HttpSettings,
     tls: Option<Tls>,
     stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    listen::serve(listener, router(control), settings, tls, stop).await
+    listen::serve(listener, router, settings, tls, stop).await
 }

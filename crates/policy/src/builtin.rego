@@ -17,6 +17,7 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"worker.list": "workers:read",
 	"tenant.create": "tenants:write",
 	"tenant.list": "tenants:read",
 	"tenant.get": "tenants:read",
@@ -28,6 +29,8 @@ scope_of := {
 is_operator if "operator" in input.principal.scopes
 
 is_operators_action if startswith(input.action, "tenant.")
+
+is_operators_action if startswith(input.action, "worker.")
 
 # What an operator may do to what is another tenant's.
 may_cross if {

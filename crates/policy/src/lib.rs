@@ -40,10 +40,11 @@ pub enum Action {
     TenantGet,
     TenantUpdate,
     TenantDelete,
+    WorkerList,
 }
 
 impl Action {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -61,6 +62,7 @@ impl Action {
         Self::TenantGet,
         Self::TenantUpdate,
         Self::TenantDelete,
+        Self::WorkerList,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -82,6 +84,7 @@ impl Action {
             Self::TenantGet => "tenant.get",
             Self::TenantUpdate => "tenant.update",
             Self::TenantDelete => "tenant.delete",
+            Self::WorkerList => "worker.list",
         }
     }
 }

@@ -104,6 +104,14 @@ impl Kind {
         }
     }
 
+    /// The database's own time, in milliseconds. Leases go by it, so that no two processes disagree about theirs.
+    pub(crate) fn now_ms(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
     /// The name of a column type that the two do not share.
     pub(crate) fn bytes_type(self) -> &'static str {
         match self {

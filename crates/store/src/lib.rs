@@ -17,6 +17,7 @@ mod idempotency;
 mod jobs;
 mod key_use;
 mod keys;
+mod leases;
 mod limit;
 mod migrate;
 mod output;
@@ -26,6 +27,7 @@ mod settle;
 mod statements;
 mod tenants;
 mod texts;
+mod workers;
 mod writer;
 
 pub use audit::{AuditEvent, AuditHead};
@@ -35,15 +37,17 @@ pub use cofferdam_core::{AuditEntry, chain_hash};
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
-pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, NewJob, Page};
+pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, JobSize, NewJob, Page};
 pub use keys::{FoundKey, KeyRecord, NewKey};
-pub use output::{OutputEvent, OutputKind};
+pub use leases::{Abandoned, GivenUp, Next};
+pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
 pub use retention::{Checkpoint, Removed, Space};
 pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};
 pub use tenants::{QuotaOverrides, TenantRecord};
+pub use workers::{WorkerRecord, WorkerRoom};
 
 use engine::Engine;
 use writer::Writer;

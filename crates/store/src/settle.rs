@@ -4,9 +4,6 @@
 use crate::{AuditEvent, Millis, Result, Store, audit};
 use sqlx::{AnyConnection, Row};
 
-/// Nobody's name: no worker that the backup knows of runs any more.
-const NOBODY: &str = "restore";
-
 /// Jobs that are ended in one write.
 const AT_ONCE: i64 = 500;
 
@@ -23,7 +20,7 @@ impl Store {
     /// Ends what had not ended when the backup was made, so that nothing runs twice: what ran is `lost`, what waited
     /// is `errored`, unless the caller knows that it was not run since.
     pub async fn settle_restored(&self, keeps_queued: bool, now: Millis) -> Result<Settled> {
-        let lost = self.lose_all_but(NOBODY.to_owned(), now).await?.len() as u64;
+        let lost = self.writer.write(LoseRunning { now }).await?;
         let mut errored = 0;
         if !keeps_queued {
             loop {
@@ -44,6 +41,38 @@ impl Store {
             self.note(tenant, event).await?;
         }
         Ok(Settled { lost, errored })
+    }
+}
+
+/// The states twice: once as they are wanted, and once in the words of the index of unfinished jobs.
+pub(crate) const LOSE: &str = "UPDATE jobs SET state = 'lost', reason = 'worker_gone', \
+    message = 'its worker went away while it ran', lease_until_ms = NULL, owner = NULL, transition_at_ms = $1 \
+    WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') RETURNING id, tenant_id, worker";
+
+/// No worker that the backup knows of runs any more.
+struct LoseRunning {
+    now: Millis,
+}
+
+impl crate::writer::Act<u64> for LoseRunning {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<u64>
+    where
+        Self: 'c,
+    {
+        let rows = sqlx::query(LOSE).bind(self.now).fetch_all(&mut *connection).await?;
+        for row in &rows {
+            let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let worker: Option<String> = row.try_get(2)?;
+            let event = AuditEvent {
+                at_ms: self.now,
+                kind: "job.finished",
+                actor: "system".to_owned(),
+                resource: id,
+                details: serde_json::json!({"state": "lost", "worker": worker}),
+            };
+            audit::append(connection, &tenant, &[event]).await?;
+        }
+        Ok(rows.len() as u64)
     }
 }
 

@@ -32,7 +32,8 @@ Examples:
 
 const RECEIPT_VERIFY_EXAMPLES: &str = "\
 Exit code: 0 everything that was asked for is proven; 1 it is forged, altered, or about something
-else; 2 it says what was expected, but without --keys it may be anybody's; 125 a file cannot be read.
+else; 2 it says what was expected, but without --keys it may be anybody's; 125 a file cannot be
+read.
 
 Examples:
   cofferdam receipt verify receipt.json --keys keys.json

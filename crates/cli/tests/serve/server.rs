@@ -32,27 +32,52 @@ impl Drop for Folder {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Of the first tenant; a worker has none.
     pub(crate) key: String,
 }
 
 impl Server {
     /// Starts one on a free port, and waits until it listens.
     pub(crate) fn start(data: &Path, options: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options);
-        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on http://").map(str::parse);
-        let Some(Ok(address)) = address else {
-            let _ = child.kill();
-            panic!("the server said {line:?}");
-        };
-        let key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
-        Self { child, address, key }
+        Self::start_role(Path::new(env!("CARGO_BIN_EXE_cofferdam")), "serve", data, options)
     }
 
-    fn signal(&self, name: &str) {
+    /// Starts `serve` or `control` of a program.
+    pub(crate) fn start_role(program: &Path, role: &str, data: &Path, options: &[&str]) -> Self {
+        let data_option = data.to_string_lossy().into_owned();
+        let mut words = vec![role, "--data", &data_option];
+        if !options.contains(&"--listen") {
+            words.extend(["--listen", "127.0.0.1:0"]);
+        }
+        let mut server = Self::spawn(program, &[&words, options].concat());
+        server.key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
+        server
+    }
+
+    /// Starts a worker on a free port, for control planes.
+    pub(crate) fn start_worker(program: &Path, controls: &[&Self], token: &Path, options: &[&str]) -> Self {
+        let token = token.to_string_lossy().into_owned();
+        let controls: Vec<_> = controls.iter().map(|control| format!("http://{}", control.address)).collect();
+        let mut words = vec!["worker", "--service-token-file", &token, "--listen", "127.0.0.1:0"];
+        controls.iter().for_each(|url| words.extend(["--control", url]));
+        Self::spawn(program, &[&words, options].concat())
+    }
+
+    fn spawn(program: &Path, words: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        let mut child =
+            command.args(words).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+        let address = line.trim().rsplit_once("://").map(|(_, address)| address.parse());
+        let Some(Ok(address)) = address else {
+            let _ = child.kill();
+            panic!("{words:?} said {line:?}");
+        };
+        Self { child, address, key: String::new() }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.expect("kill").success());
     }
@@ -64,6 +89,11 @@ impl Server {
     pub(crate) fn kill(mut self) {
         self.signal("KILL");
         self.child.wait().expect("its end");
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_up(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
     }
 
     /// Asks it to stop, and returns its exit code.

@@ -1,117 +1,186 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
+use super::log::{Log, MAX_BYTES};
+use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
 use crate::running::Handle;
-use crate::worker::{OutputSink, RunEnd, Stream};
+use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, now_ms};
-use async_trait::async_trait;
-use cofferdam_api::JobRequest;
+use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
-use cofferdam_proof::{Digest, Hasher};
-use cofferdam_store::{AuditEvent, Finish, OutputEvent, OutputKind, StoreError};
+use cofferdam_proof::Digest;
+use cofferdam_store::{AuditEvent, Finish, GivenUp, OutputEvent, OutputTail, StoreError};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Output is kept when there is so much of it, or after a while, whichever comes first.
-const KEEP_BYTES: usize = 64 << 10;
-const KEEP_AFTER: Duration = Duration::from_millis(100);
-
-/// How much of each stream is kept where the request does not say. What comes after is dropped, and an event says so.
-const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
+/// After how long a store that failed is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// How long the end of a job is tried to be written. A store that is away for longer is away.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 
+/// One attempt at a job that this process has claimed.
+pub(crate) struct Attempt {
+    pub(crate) id: String,
+    pub(crate) tenant: String,
+    pub(crate) task_id: String,
+    pub(crate) fence: i64,
+    /// 1 for the first.
+    pub(crate) attempt: i64,
+    /// None where what was kept cannot be read.
+    pub(crate) request: Option<JobRequest>,
+    pub(crate) handle: Handle,
+    pub(crate) room: Room,
+    /// Another owner has begun it, and is gone.
+    pub(crate) is_begun: bool,
+}
+
 impl Control {
-    #[allow(clippy::too_many_arguments)] // they are one job's, and go nowhere else
-    pub(crate) fn spawn_run(
-        &self,
-        id: String,
-        tenant: String,
-        task_id: String,
-        fence: i64,
-        request: Option<JobRequest>,
-        handle: Handle,
-        room: Room,
-    ) {
+    pub(crate) fn spawn_run(&self, attempt: Attempt) {
+        attempt.handle.claim(attempt.fence);
         let control = self.clone();
-        tokio::spawn(async move {
-            let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
-            let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
-            let mut log = Log::new(control.clone(), id.clone(), fence, handle.clone(), most);
-            let end = control.run(&id, &task_id, request, &handle, &mut log).await;
-            // The room is free when the sandbox is gone, whatever the store says.
-            drop(room);
-            let (kept, rest) = log.into_kept();
-            control.finish(&id, tenant, fence, end, kept, rest).await;
-            control.parts.running.remove(&id);
+        tokio::spawn(async move { control.attend(attempt).await });
+    }
+
+    async fn attend(&self, attempt: Attempt) {
+        let Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun } = attempt;
+        let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
+        let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
+        let mut log = Log::new(self.clone(), id.clone(), fence, handle.clone(), most);
+        if attempt > 1 || is_begun {
+            log.go_on(self.output_tail(&id).await, is_begun);
+        }
+        let policy = request.as_ref().and_then(|request| request.retries.as_ref()).map(Retries::policy);
+        let order = order(&id, &task_id, request).map(|(id, task_id, request)| {
+            let lease = self.parts.settings.lease;
+            RunOrder { id, task_id, request, attempt, fence, lease, is_begun }
         });
+        let signals =
+            RunSignals { cancelled: handle.cancel.subscribe(), renewed: handle.renewed.subscribe() };
+        let (worker, is_shared) = (Arc::clone(&room.at.worker), room.at.shared.is_some());
+        let worker_id = room.at.worker_id.clone();
+        let end = match order {
+            Err(message) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
+            Ok(order) => tokio::select! {
+                biased;
+                end = worker.run(order, &mut log, signals) => Some(end),
+                // Dropping the run ends it, if it is in this process. Nothing of it may be written any more.
+                () = handle.taken_away() => None,
+            },
+        };
+        if matches!(end, Some(RunEnd::Unstarted { .. })) {
+            self.parts.fleet.mark_unwilling(&worker_id);
+        }
+        // The room is free when the sandbox is gone, whatever the store says.
+        drop(room);
+        if let Some(end) = end {
+            let policy = policy.filter(|_| !handle.is_cancelled());
+            let run = Ended { id: &id, tenant, fence, attempt, worker: &worker_id, policy };
+            let (kept, rest) = log.into_kept();
+            if self.finish(run, end, &kept, rest).await
+                && let Ok(id) = JobId::parse("id", &id)
+            {
+                worker.forget(&id, attempt, fence).await;
+            }
+        }
+        self.parts.running.remove(&id);
+        // In this process the room was free before; elsewhere it is when the store says so.
+        if is_shared {
+            self.parts.fleet.changed.notify_one();
+        }
     }
 
-    async fn run(
-        &self,
-        id: &str,
-        task_id: &str,
-        request: Option<JobRequest>,
-        handle: &Handle,
-        log: &mut Log,
-    ) -> RunEnd {
-        let unreadable = |message: String| RunEnd::Errored { code: "unreadable", message };
-        let Some(request) = request else {
-            return unreadable("the request that was kept cannot be read".into());
-        };
-        let (job, task) = match (JobId::parse("id", id), TaskId::parse("task_id", task_id)) {
-            (Ok(job), Ok(task)) => (job, task),
-            (Err(error), _) | (_, Err(error)) => return unreadable(error.to_string()),
-        };
-        self.parts.worker.run(job, task, request, log, handle.cancel.subscribe()).await
-    }
-
-    /// Writes how a job ended. A store that fails is tried again for a while: the run itself cannot be repeated.
-    async fn finish(
-        &self,
-        id: &str,
-        tenant: String,
-        fence: i64,
-        end: RunEnd,
-        kept: [KeptStream; 2],
-        rest: Vec<OutputEvent>,
-    ) {
-        let (state, reason, message, result) = describe(end, &kept);
-        // A message may quote what the guest said, and no database keeps a NUL in a text.
-        let message = message.map(|text| text.replace('\0', "\u{fffd}"));
-        let event = AuditEvent {
-            at_ms: now_ms(),
-            kind: "job.finished",
-            actor: "system".to_owned(),
-            resource: id.to_owned(),
-            details: details(state, reason.as_deref(), &self.parts.instance, result.as_ref()),
-        };
-        let finish = Finish {
-            id: id.to_owned(),
-            tenant,
-            fence,
-            state,
-            reason,
-            message,
-            result: result.map(|result| result.to_string()),
-            at_ms: event.at_ms,
-        };
-        let began = tokio::time::Instant::now();
-        while began.elapsed() < END_PATIENCE {
-            match self.parts.store.finish(finish.clone(), rest.clone(), event.clone()).await {
-                Err(StoreError::Failed(_)) => tokio::time::sleep(KEEP_AFTER).await,
-                _ => return,
+    /// How far the output has come. Without knowing that, nothing can be added to it.
+    async fn output_tail(&self, id: &str) -> OutputTail {
+        loop {
+            match self.parts.store.output_tail(id).await {
+                Ok(tail) => return tail,
+                Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
             }
         }
     }
+
+    /// Writes how an attempt ended, and says whether that was done. A store that fails is tried again for a while: the
+    /// run itself cannot be repeated.
+    async fn finish(
+        &self,
+        run: Ended<'_>,
+        end: RunEnd,
+        kept: &[KeptStream; 2],
+        rest: Vec<OutputEvent>,
+    ) -> bool {
+        let end = match retry::decide(&run, end) {
+            Decided::GiveUp(given_up, event) => Writing::GiveUp(given_up, event),
+            Decided::Finish(end) => {
+                let (finish, event) = finish_of(&run, end, kept);
+                Writing::Finish(finish, event)
+            }
+        };
+        let began = tokio::time::Instant::now();
+        while began.elapsed() < END_PATIENCE {
+            let store = &self.parts.store;
+            let written = match end.clone() {
+                Writing::GiveUp(given_up, event) => store.give_up(given_up, rest.clone(), event).await,
+                Writing::Finish(finish, event) => store.finish(finish, rest.clone(), event).await,
+            };
+            match written {
+                Err(StoreError::Failed(_)) => tokio::time::sleep(AGAIN_AFTER).await,
+                other => return other.is_ok(),
+            }
+        }
+        false
+    }
+}
+
+/// What is written of an end.
+#[derive(Clone)]
+enum Writing {
+    Finish(Finish, AuditEvent),
+    GiveUp(GivenUp, AuditEvent),
+}
+
+/// The parts of what is kept, as a worker wants them, or what is wrong with them.
+fn order(
+    id: &str,
+    task_id: &str,
+    request: Option<JobRequest>,
+) -> Result<(JobId, TaskId, JobRequest), String> {
+    let request = request.ok_or("the request that was kept cannot be read")?;
+    let id = JobId::parse("id", id).map_err(|error| error.to_string())?;
+    let task_id = TaskId::parse("task_id", task_id).map_err(|error| error.to_string())?;
+    Ok((id, task_id, request))
+}
+
+fn finish_of(run: &Ended<'_>, end: RunEnd, kept: &[KeptStream; 2]) -> (Finish, AuditEvent) {
+    let (state, reason, message, result) = describe(end, kept);
+    // A message may quote what the guest said, and no database keeps a NUL in a text.
+    let message = message.map(|text| text.replace('\0', "\u{fffd}"));
+    let event = AuditEvent {
+        at_ms: now_ms(),
+        kind: "job.finished",
+        actor: "system".to_owned(),
+        resource: run.id.to_owned(),
+        details: details(state, reason.as_deref(), run, result.as_ref()),
+    };
+    let finish = Finish {
+        id: run.id.to_owned(),
+        tenant: run.tenant.clone(),
+        fence: run.fence,
+        state,
+        reason,
+        message,
+        result: result.map(|result| result.to_string()),
+        at_ms: event.at_ms,
+    };
+    (finish, event)
 }
 
 /// What the audit says of an end: how and where, and what was kept of the output, but nothing that was written in it.
 fn details(
     state: JobState,
     reason: Option<&str>,
-    worker: &str,
+    run: &Ended<'_>,
     result: Option<&serde_json::Value>,
 ) -> serde_json::Value {
     let field = |name: &str| result.and_then(|result| result.get(name)).cloned().unwrap_or_default();
@@ -121,7 +190,7 @@ fn details(
     }
     json!({
         "state": state, "reason": reason, "outcome": outcome, "exit_code": field("exit_code"),
-        "worker": worker, "sandbox_id": field("sandbox_id"),
+        "worker": run.worker, "attempt": run.attempt, "sandbox_id": field("sandbox_id"),
         "stdout_sha256": field("stdout_sha256"), "stderr_sha256": field("stderr_sha256"),
     })
 }
@@ -131,10 +200,12 @@ type Described = (JobState, Option<String>, Option<String>, Option<serde_json::V
 /// The state, its reason, a message, and the result without the output, which is kept apart.
 fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
     let (state, reason, message, mut result) = match end {
+        // Neither comes here: both are given up before.
+        RunEnd::Lost { why } | RunEnd::Unstarted { why } => return (JobState::Lost, None, Some(why), None),
         RunEnd::Errored { code, message } => {
-            let outcome = Outcome::Failed { code: code.to_owned(), message: message.clone() };
+            let outcome = Outcome::Failed { code: code.to_string(), message: message.clone() };
             let result = json!({"exit_code": null, "outcome": outcome, "stdout": "", "stderr": ""});
-            (JobState::Errored, Some(code.to_owned()), Some(message), result)
+            (JobState::Errored, Some(code.into_owned()), Some(message), result)
         }
         RunEnd::Result(result) => {
             let state = JobState::of(&result.outcome);
@@ -156,9 +227,9 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
 }
 
 /// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
-struct KeptStream {
-    sha256: Digest,
-    size_bytes: usize,
+pub(super) struct KeptStream {
+    pub(super) sha256: Digest,
+    pub(super) size_bytes: usize,
 }
 
 /// What happened, for people.
@@ -175,97 +246,4 @@ fn message(outcome: &Outcome) -> Option<String> {
         Outcome::Lost => "nobody knows how it ended".to_owned(),
         Outcome::Failed { message, .. } => message.clone(),
     })
-}
-
-/// A job's output on its way into the store.
-struct Log {
-    control: Control,
-    id: String,
-    fence: i64,
-    handle: Handle,
-    next_seq: i64,
-    waiting: Vec<OutputEvent>,
-    waiting_bytes: usize,
-    kept: [usize; 2],
-    most: usize,
-    hashers: [Hasher; 2],
-    since: tokio::time::Instant,
-}
-
-impl Log {
-    fn new(control: Control, id: String, fence: i64, handle: Handle, most: usize) -> Self {
-        Self {
-            control,
-            id,
-            fence,
-            handle,
-            next_seq: 1,
-            waiting: Vec::new(),
-            waiting_bytes: 0,
-            kept: [0; 2],
-            most,
-            hashers: Default::default(),
-            since: tokio::time::Instant::now(),
-        }
-    }
-
-    fn add(&mut self, kind: OutputKind, bytes: &[u8]) {
-        self.waiting_bytes += bytes.len();
-        // What comes in many small pieces is one event for as long as nobody has seen it.
-        if let Some(last) = self.waiting.last_mut()
-            && last.kind == kind
-            && kind != OutputKind::Truncated
-            && last.bytes.len() + bytes.len() <= KEEP_BYTES
-        {
-            last.bytes.extend_from_slice(bytes);
-            return;
-        }
-        self.waiting.push(OutputEvent { seq: self.next_seq, kind, at_ms: now_ms(), bytes: bytes.to_vec() });
-        self.next_seq += 1;
-    }
-
-    /// What the streams were, and what of them is not in the store yet.
-    fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
-        let [out, err] = self.hashers;
-        let [out_bytes, err_bytes] = self.kept;
-        let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
-        ([kept(out, out_bytes), kept(err, err_bytes)], self.waiting)
-    }
-}
-
-#[async_trait]
-impl OutputSink for Log {
-    fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        let (at, kind, name) = match stream {
-            Stream::Stdout => (0, OutputKind::Stdout, "stdout"),
-            Stream::Stderr => (1, OutputKind::Stderr, "stderr"),
-        };
-        let room = self.most.saturating_sub(self.kept[at]);
-        let taken = room.min(bytes.len());
-        if taken > 0 {
-            self.add(kind, &bytes[..taken]);
-            self.hashers[at].update(&bytes[..taken]);
-            self.kept[at] += taken;
-        }
-        if taken < bytes.len() && self.kept[at] <= self.most {
-            // Once for each stream: from here on nothing of it is kept.
-            self.kept[at] = self.most + 1;
-            self.add(OutputKind::Truncated, name.as_bytes());
-        }
-    }
-
-    async fn ready(&mut self) {
-        let is_due = self.waiting_bytes >= KEEP_BYTES || self.since.elapsed() >= KEEP_AFTER;
-        if self.waiting.is_empty() || !is_due {
-            return;
-        }
-        let events = self.waiting.clone();
-        // What could not be kept now goes with the next, or with the end.
-        if self.control.parts.store.append_output(self.id.clone(), self.fence, events).await.is_ok() {
-            self.waiting.clear();
-            self.waiting_bytes = 0;
-            self.handle.tell();
-        }
-        self.since = tokio::time::Instant::now();
-    }
 }

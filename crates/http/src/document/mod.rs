@@ -5,6 +5,10 @@
 
 mod corrections;
 pub(crate) mod refusals;
+mod worker;
+
+pub(crate) use worker::Root as WorkerRoot;
+pub use worker::worker_openapi_json;
 
 use crate::routes;
 use cofferdam_api::{CompleteData, ErrorBody, ErrorData, InitData, OutputData, TruncatedData};
@@ -27,6 +31,7 @@ use utoipa::{Modify, OpenApi};
         (name = "keys", description = "Who may do what. A secret is shown once"),
         (name = "tenants", description = "Who owns, and how much each may have. For an operator"),
         (name = "audit", description = "What happened, in order"),
+        (name = "workers", description = "What runs jobs"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
     components(schemas(ErrorBody, InitData, OutputData, TruncatedData, ErrorData, CompleteData)),

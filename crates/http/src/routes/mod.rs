@@ -8,6 +8,7 @@ mod keys;
 mod receipts;
 mod signing_keys;
 mod tenants;
+pub(crate) mod workers;
 
 pub(crate) use docs::error_page;
 
@@ -23,7 +24,8 @@ pub(crate) fn all() -> OpenApiRouter<Control> {
         .merge(audit::routes())
         .merge(receipts::routes())
         .merge(signing_keys::routes())
-        .merge(tenants::routes());
+        .merge(tenants::routes())
+        .merge(workers::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(docs::routes())

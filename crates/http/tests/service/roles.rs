@@ -96,7 +96,7 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
         }
         _ => panic!("{path} is new: say here what its id is of"),
     };
-    path.replace("{id}", &id)
+    path.replace("{id}", &id).replace("{code}", "invalid")
 }
 
 fn body(method: &str, path: &str, number: usize) -> Option<Value> {

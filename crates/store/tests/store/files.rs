@@ -93,10 +93,10 @@ pub(crate) async fn a_restored_store_runs_nothing_twice(bed: Bed) {
         store.accept(job, None, None, Vec::new()).await.unwrap();
     }
     let kept = store.settle_restored(true, NOW).await.unwrap();
-    assert_eq!((kept.lost, kept.errored, store.queued_of(TENANT, 2000).await.unwrap().len()), (1, 0, 1200));
+    assert_eq!((kept.lost, kept.errored, store.queued_of(OTHER, 2000).await.unwrap().len()), (1, 0, 1200));
     let settled = store.settle_restored(false, NOW).await.unwrap();
     assert_eq!((settled.lost, settled.errored), (0, 1200));
-    assert_eq!(store.queued_of(TENANT, 10).await.unwrap(), []);
+    assert_eq!(store.queued_of(OTHER, 10).await.unwrap(), []);
     assert_eq!(state(&store, "running").await, JobState::Lost);
     assert_eq!(state(&store, "over").await, JobState::Failed);
     let job = store.job(OTHER, "queued_7").await.unwrap().unwrap();

@@ -1,32 +1,31 @@
-//! The settings of `cofferdam serve`, from its flags, the environment and its file.
+//! The settings of `cofferdam serve` and `cofferdam control`, from their flags, the environment and a file.
 
-use crate::args::ServeArgs;
+use crate::args::{CapacityArgs, ServiceArgs};
 use crate::config::{self, Config, Flag};
 use crate::exit::Failure;
 
-pub(super) fn read(args: &ServeArgs) -> Result<Config, Failure> {
-    let flags = flags(args)?;
+pub(super) fn read(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Config, Failure> {
+    let flags = flags(args, capacity)?;
     let loaded = config::load(file(args).as_deref(), config::environment(), &flags)?;
     Ok(loaded.config)
 }
 
-fn file(args: &ServeArgs) -> Option<std::path::PathBuf> {
+fn file(args: &ServiceArgs) -> Option<std::path::PathBuf> {
     args.config.clone().or_else(config::default_file)
 }
 
 /// The flags that were given. Those of a setting's own come last, so they go over `--set`.
-fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
-    let ServeArgs {
+fn flags(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Vec<Flag>, Failure> {
+    let ServiceArgs {
         config: _,
         data,
         listen,
         database,
-        slots,
-        memory,
         tls_cert,
         tls_key,
         plain_http_anywhere,
         dev_no_auth,
+        lease,
         set,
     } = args;
     let switch = |on: &bool| on.then(|| "true".to_owned());
@@ -44,11 +43,13 @@ fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
         ("--data", "serve.data", data),
         ("--listen", "serve.listen", listen),
         ("--database", "serve.database", database),
-        ("--slots", "serve.slots", slots),
-        ("--memory", "serve.memory", memory),
+        ("--slots", "serve.slots", capacity.map_or(&None, |capacity| &capacity.slots)),
+        ("--cpus", "serve.cpus", capacity.map_or(&None, |capacity| &capacity.cpus)),
+        ("--memory", "serve.memory", capacity.map_or(&None, |capacity| &capacity.memory)),
         ("--tls-cert", "tls.cert", tls_cert),
         ("--tls-key", "tls.key", tls_key),
         ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
+        ("--lease", "serve.lease", lease),
         ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
     ];
     for (flag, setting, value) in own {

@@ -1,18 +1,16 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
-use super::request;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{Capacity, OutputSink, RunEnd, Stream, Worker};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_control::{Checker, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, check, draw_job_id,
-    draw_sandbox_id, sandbox_spec,
+    JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, draw_job_id,
+    draw_sandbox_id, request, sandbox_spec,
 };
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Interpreters kept ready from the start; demand brings more.
 const READY: [(&str, usize); 2] = [("python", 4), ("node", 1)];
@@ -23,11 +21,10 @@ const SIGTERM: i32 = 15;
 #[derive(Debug)]
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
-    capacity: Capacity,
 }
 
 impl LocalWorker {
-    pub(super) fn start(backend: Arc<dyn Backend>, capacity: Capacity) -> Self {
+    pub(super) fn start(backend: Arc<dyn Backend>) -> Self {
         let pool = Arc::new(Pool::new(backend, PoolSettings::default()));
         if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
             let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
@@ -37,7 +34,7 @@ impl LocalWorker {
         }
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, capacity }
+        Self { pool }
     }
 }
 
@@ -59,33 +56,27 @@ impl LiveOutput for Sink<'_> {
     }
 }
 
+/// Looks at requests without being able to run them.
+#[derive(Debug)]
+pub(super) struct RequestChecker;
+
+impl Checker for RequestChecker {
+    fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
+        request::check(wanted)
+    }
+}
+
 #[async_trait]
 impl Worker for LocalWorker {
-    fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
-    fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
-        let id = JobId::from_random([0; 10]);
-        let task = TaskId::from(&id);
-        let (job, _) = request::job(id, task, wanted.clone())?;
-        let limits = job.limits.clone();
-        check(job)?;
-        Ok(limits)
-    }
-
-    async fn run(
-        &self,
-        id: JobId,
-        task_id: TaskId,
-        wanted: JobRequest,
-        output: &mut dyn OutputSink,
-        mut cancelled: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        let (job, warnings) = match request::job(id, task_id, wanted) {
+    async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {
+        if run.is_begun {
+            return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
+        }
+        let (job, warnings) = match request::job(run.id, run.task_id, run.request) {
             Ok(made) => made,
-            Err(error) => return RunEnd::Errored { code: "invalid", message: error.to_string() },
+            Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
         };
+        let mut cancelled = signals.cancelled;
         let (canceller, cancellation) = cancellation();
         let mut sink = Sink(output);
         let run = self.pool.run(job, &mut sink, cancellation);
@@ -123,5 +114,5 @@ fn errored(error: &JobError) -> RunEnd {
         message = format!("{message}: {error}");
         cause = error.source();
     }
-    RunEnd::Errored { code, message }
+    RunEnd::Errored { code: code.into(), message }
 }
