@@ -1,10 +1,14 @@
 //! A file a resource.
 
+mod artifact_content;
+mod artifacts;
 mod audit;
 mod docs;
+mod events;
 mod health;
 mod jobs;
 mod keys;
+mod metrics;
 mod receipts;
 mod signing_keys;
 mod tenants;
@@ -13,6 +17,7 @@ pub(crate) mod workers;
 pub(crate) use docs::error_page;
 
 use crate::document::Root;
+use axum::Router;
 use cofferdam_control::Control;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -21,13 +26,21 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) fn all() -> OpenApiRouter<Control> {
     let resources = jobs::routes()
         .merge(keys::routes())
+        .merge(artifacts::routes())
         .merge(audit::routes())
+        .merge(events::routes())
         .merge(receipts::routes())
         .merge(signing_keys::routes())
         .merge(tenants::routes())
         .merge(workers::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
+        .merge(metrics::routes())
         .merge(docs::routes())
         .nest("/v1", resources)
+}
+
+/// What an operator's own listener serves without a key.
+pub(crate) fn for_operators() -> Router<Control> {
+    metrics::open_routes().merge(Router::from(health::routes()))
 }
