@@ -33,7 +33,9 @@ pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
-pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
+pub use run::{
+    Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
+};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};
