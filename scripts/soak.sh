@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs sandboxes that end in every way for SOAK_SECONDS (600), two at a time, and
 # then compares the machine with how it was: mounts, cgroups, loop devices and
-# processes of ours. Leaks that one run hides show after thousands.
+# processes of ours. Leaks that one run hides show after thousands. Then kills the
+# server, and control and its workers, SOAK_KILLS (1000) times each under load.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -76,6 +77,9 @@ main() {
     sort "$work/failures" | uniq -c
     diff "$work/before" "$work/after" || die "the machine is not as it was (> was left, < is gone)"
     [ "$failures" = 0 ]
+
+    note "killing the service ${SOAK_KILLS:-1000} times"
+    COFFERDAM_KILLS=${SOAK_KILLS:-1000} cargo test -p cofferdam-cli --test serve -- faults:: --nocapture
 }
 
 main

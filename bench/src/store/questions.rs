@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cofferdam_core::JobState;
 use cofferdam_store::bulk::{Bulk, begin_ms, job_id, task_id};
 use cofferdam_store::{
-    AuditEvent, Claim, Finish, JobFilter, NewJob, OutputEvent, OutputKind, Page, Result, Store,
+    AuditEvent, Claim, Finish, JobFilter, JobSize, NewJob, OutputEvent, OutputKind, Page, Result, Store,
 };
 
 pub(super) const TENANT: &str = "ten-bench";
@@ -166,10 +166,13 @@ impl Asker {
             spec: r#"{"language":"python","code":"print(1)"}"#.to_owned(),
             terms: None,
             created_at_ms: now,
+            size: JobSize::default(),
+            queue_deadline_ms: None,
             traceparent: None,
             webhook: None,
         };
-        let claim = Claim { worker: "wrk-bench".to_owned(), lease_until_ms: now + 30_000 };
+        let (owner, worker) = ("ctl-bench".to_owned(), "wrk-bench".to_owned());
+        let claim = Claim { owner, worker, lease_ms: 30_000, room: None, most_running: None };
         let events = vec![event("job.accepted", &id, now), event("job.running", &id, now)];
         let began = Instant::now();
         self.store.accept(job, Some(claim), None, events).await?;

@@ -75,8 +75,56 @@ pub struct JobRequest {
     pub metadata: BTreeMap<String, String>,
     /// Tells you what becomes of the job.
     pub webhook: Option<WebhookRequest>,
-    /// Not built yet: jobs are started at most once.
-    pub retries: Option<u32>,
+    pub retries: Option<Retries>,
+    /// Ends the job as `expired` if it has not started by then.
+    #[schema(minimum = 1, maximum = 2592000000_u64)]
+    pub queue_timeout_ms: Option<u64>,
+    /// Only a worker that carries all of these runs the job.
+    pub worker_labels: BTreeMap<String, String>,
+}
+
+/// How often a job is started again, and after what. A number is the most often, after being lost or errored.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Retries {
+    Max(u32),
+    Policy(RetryPolicy),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryPolicy {
+    #[schema(maximum = 10)]
+    pub max: u32,
+    #[serde(default = "RetryCause::all")]
+    pub on: Vec<RetryCause>,
+    /// Before the second attempt; twice as long before each after it.
+    #[serde(default)]
+    #[schema(maximum = 3600000)]
+    pub backoff_ms: u64,
+}
+
+/// What a job may be started again after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryCause {
+    Lost,
+    Errored,
+}
+
+impl RetryCause {
+    fn all() -> Vec<Self> {
+        vec![Self::Lost, Self::Errored]
+    }
+}
+
+impl Retries {
+    pub fn policy(&self) -> RetryPolicy {
+        match self {
+            Self::Max(max) => RetryPolicy { max: *max, on: RetryCause::all(), backoff_ms: 0 },
+            Self::Policy(policy) => policy.clone(),
+        }
+    }
 }
 
 fn language() -> utoipa::openapi::schema::Object {
@@ -146,6 +194,8 @@ pub struct Job {
     pub status: JobStatus,
     #[schema(format = DateTime)]
     pub created_at: String,
+    /// How often it was started.
+    pub attempts: i64,
     pub metadata: BTreeMap<String, String>,
     /// Whether it had output that is not kept any more. Then the result's texts are empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -13,8 +13,10 @@ mod key;
 mod output;
 mod proof;
 mod result;
+mod run;
 mod tenant;
 mod webhook;
+mod worker;
 
 pub use artifact::{
     Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
@@ -23,10 +25,17 @@ pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
 pub use health::Health;
-pub use job::{Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest};
+pub use job::{
+    Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
+    RetryPolicy,
+};
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
+pub use run::{
+    Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
+};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
+pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

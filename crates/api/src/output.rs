@@ -17,12 +17,15 @@ pub struct StreamEvent {
     pub data: String,
 }
 
-/// `init`: the first event.
+/// `init`: the first event, and the first of each attempt after the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InitData {
     pub seq: i64,
     /// The job's.
     pub id: String,
+    /// Which attempt begins, where it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<i64>,
 }
 
 /// `stdout` and `stderr`.

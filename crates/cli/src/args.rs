@@ -73,6 +73,23 @@ Examples:
   COFFERDAM_LIMITS_MEMORY_MAX=4g cofferdam config show cofferdam.toml
   cofferdam config show --json";
 
+const CONTROL_EXAMPLES: &str = "\
+The API and the queue. Jobs run on workers, which register with the service token. Several control
+planes may share a PostgreSQL: each takes jobs and gives them out, and any of them may go away.
+
+Examples:
+  cofferdam control --data ./data
+  cofferdam control --data ./a --database postgres://coffer@db/coffer --listen 127.0.0.1:8080
+  cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token";
+
+const WORKER_EXAMPLES: &str = "\
+SIGTERM takes no new work, lets what runs end for up to 30 seconds, and exits with 0.
+
+Examples:
+  cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token
+  cofferdam worker --control https://control:8080 --control-ca ca.pem --service-token-file token \\
+      --listen 10.0.0.5:8081 --tls-cert cert.pem --tls-key key.pem --label zone=a --slots 16";
+
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
 
@@ -130,6 +147,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
+    /// Run the service's API and queue, for workers in other processes
+    #[command(after_help = CONTROL_EXAMPLES)]
+    Control(ControlArgs),
+    /// Run a worker: sandboxes for a control plane
+    #[command(after_help = WORKER_EXAMPLES)]
+    Worker(WorkerArgs),
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
     Audit(AuditArgs),
@@ -246,11 +269,21 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// A file of settings; the environment and flags go over it
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    #[command(flatten)]
+    pub(crate) capacity: CapacityArgs,
+}
+
+/// What every process has that serves the API.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArgs {
+    /// A file of settings; environment and flags go over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Folder for the database and the first key; made if it is not there
+    /// Folder for the database and the first key; made if not there
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
 
@@ -265,14 +298,6 @@ pub(crate) struct ServeArgs {
     /// A folder or s3://BUCKET for artifacts [default: DIR/artifacts]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
-
-    /// Jobs that may run at once [default: four for each processor]
-    #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<String>,
-
-    /// Memory of running jobs together [default: 3/4 of the machine's]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<String>,
 
     /// A file with the chain of certificates, in PEM: serves HTTPS
     #[arg(long, value_name = "FILE")]
@@ -290,6 +315,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) dev_no_auth: bool,
 
+    /// How long a claim on a job holds without a renewal [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) lease: Option<String>,
+
     #[command(flatten)]
     pub(crate) observe: ObserveArgs,
 
@@ -306,12 +335,35 @@ pub(crate) struct ServeArgs {
     pub(crate) set: Vec<String>,
 }
 
+/// How much a worker takes on.
+#[derive(Debug, Args)]
+pub(crate) struct CapacityArgs {
+    /// Jobs that may run at once [default: four for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<String>,
+
+    /// CPUs of running jobs together [default: one for each slot]
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<String>,
+
+    /// Memory of running jobs together [default: 3/4 of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
     /// Address on loopback that serves /metrics without a key
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_listen: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// What every process has that stays.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
     /// auto, human or json; auto is human on a terminal [default: auto]
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<String>,
@@ -407,6 +459,68 @@ pub(crate) struct CompactArgs {
     /// The data folder of the server
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
+}
+
+/// TLS for a listener, which everything but loopback needs.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Certificates to serve with, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of the first of them, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// Tokens that workers are known by [default: DIR/service.token]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_token_file: Option<PathBuf>,
+
+    /// Certificates of those who sign the workers', in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) worker_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Address of a control plane; may be repeated
+    #[arg(long, value_name = "URL", required = true)]
+    pub(crate) control: Vec<String>,
+
+    /// File with the tokens that control is known by
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_token_file: PathBuf,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    pub(crate) listen: String,
+
+    /// Where control reaches it [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// Something that jobs may ask for
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) label: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) capacity: CapacityArgs,
+
+    /// Certificates of those who sign control's, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control_ca: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 #[derive(Debug, Args)]

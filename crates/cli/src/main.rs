@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     // Only these make sandboxes, and it is worth the time of a fork to know that before parsing.
     let launcher = match word {
         Some(word) if word == c"run" => Some(fork_launcher(false)),
-        Some(word) if word == c"serve" => Some(fork_launcher(true)),
+        Some(word) if word == c"serve" || word == c"worker" => Some(fork_launcher(true)),
         _ => None,
     };
     let backend = move || connect(launcher);

@@ -10,10 +10,18 @@ mod client;
 mod collector;
 #[path = "serve/degradation.rs"]
 mod degradation;
+#[path = "serve/disk.rs"]
+mod disk;
+#[path = "serve/duplicates.rs"]
+mod duplicates;
+#[path = "serve/elsewhere.rs"]
+mod elsewhere;
 #[path = "serve/events.rs"]
 mod events;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/fences.rs"]
+mod fences;
 #[path = "serve/identity.rs"]
 mod identity;
 #[path = "serve/invariants.rs"]
@@ -22,13 +30,27 @@ mod invariants;
 mod keeping;
 #[path = "serve/limits.rs"]
 mod limits;
+#[path = "serve/load.rs"]
+mod load;
+#[path = "serve/machine.rs"]
+mod machine;
 #[path = "serve/observing.rs"]
 mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/planes.rs"]
+mod planes;
+// The store's own tests use the rest of it.
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../../store/tests/store/postgres.rs"]
+mod postgres;
 #[path = "serve/proofs.rs"]
 mod proofs;
+#[path = "serve/roles.rs"]
+mod roles;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/tls.rs"]
+mod tls;
 #[path = "serve/webhooks.rs"]
 mod webhooks;

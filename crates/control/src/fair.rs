@@ -6,9 +6,9 @@
 //! - A tenant's own jobs go in their order.
 //! - A job for which there is no room is passed over, so it does not block others. When that has happened
 //!   [`PATIENCE`] times, room is held for it: what starts from then on goes into what it leaves free, and it starts at
-//!   the latest when everything that ran before has ended.
+//!   the latest when everything that ran before has ended. Of several workers it is held on one that suits the job.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// So often a job is passed over before room is held for it.
 pub(crate) const PATIENCE: u32 = 8;
@@ -20,17 +20,19 @@ const REMEMBERED: usize = 10_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) slots: u64,
+    pub(crate) cpus_millis: u64,
     pub(crate) memory_bytes: u64,
 }
 
 impl Amount {
-    pub(crate) fn job(memory_bytes: u64) -> Self {
-        Self { slots: 1, memory_bytes }
+    pub(crate) fn job(cpus_millis: u64, memory_bytes: u64) -> Self {
+        Self { slots: 1, cpus_millis, memory_bytes }
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             slots: self.slots.saturating_add(other.slots),
+            cpus_millis: self.cpus_millis.saturating_add(other.cpus_millis),
             memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
         }
     }
@@ -38,18 +40,23 @@ impl Amount {
     pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             slots: self.slots.saturating_sub(other.slots),
+            cpus_millis: self.cpus_millis.saturating_sub(other.cpus_millis),
             memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
         }
     }
 
     pub(crate) fn fits(self, whole: Self) -> bool {
-        self.slots <= whole.slots && self.memory_bytes <= whole.memory_bytes
+        self.slots <= whole.slots
+            && self.cpus_millis <= whole.cpus_millis
+            && self.memory_bytes <= whole.memory_bytes
     }
 
-    /// The larger of the two parts of the whole, in parts of 2^32.
+    /// The largest of the parts of the whole, in parts of 2^32.
     fn share(self, whole: Self) -> u128 {
         let part = |own: u64, whole: u64| (u128::from(own) << 32) / u128::from(whole.max(1));
-        part(self.slots, whole.slots).max(part(self.memory_bytes, whole.memory_bytes))
+        part(self.slots, whole.slots)
+            .max(part(self.cpus_millis, whole.cpus_millis))
+            .max(part(self.memory_bytes, whole.memory_bytes))
     }
 }
 
@@ -83,8 +90,8 @@ pub(crate) struct Ticket {
 pub(crate) struct Fairness {
     turns: HashMap<String, u64>,
     turn: u64,
-    /// How often a tenant's oldest job was passed over.
-    passed: HashMap<String, (String, u32)>,
+    /// How often a job was passed over.
+    passed: HashMap<String, u32>,
     held: Option<Held>,
     hold: u64,
 }
@@ -112,13 +119,7 @@ impl Fairness {
 
     /// Notes a start.
     pub(crate) fn started(&mut self, tenant: &str, job: &str, needs: Amount) -> Ticket {
-        self.turn += 1;
-        self.turns.insert(tenant.to_owned(), self.turn);
-        self.passed.remove(tenant);
-        if self.turns.len() > REMEMBERED {
-            let old = self.turn - REMEMBERED as u64 / 2;
-            self.turns.retain(|_, turn| *turn > old);
-        }
+        self.note_turn(tenant, job);
         match &mut self.held {
             Some(held) if held.job == job => {
                 self.held = None;
@@ -132,6 +133,27 @@ impl Fairness {
         }
     }
 
+    /// Notes a start where it is in nobody's way.
+    pub(crate) fn started_aside(&mut self, tenant: &str, job: &str, needs: Amount) -> Ticket {
+        self.note_turn(tenant, job);
+        Ticket { needs, hold: 0 }
+    }
+
+    fn note_turn(&mut self, tenant: &str, job: &str) {
+        self.turn += 1;
+        self.turns.insert(tenant.to_owned(), self.turn);
+        self.passed.remove(job);
+        if self.turns.len() > REMEMBERED {
+            let old = self.turn - REMEMBERED as u64 / 2;
+            self.turns.retain(|_, turn| *turn > old);
+        }
+    }
+
+    /// The job that room is held for.
+    pub(crate) fn held_job(&self) -> Option<&str> {
+        self.held.as_ref().map(|held| held.job.as_str())
+    }
+
     /// Notes the end of what was started with a ticket.
     pub(crate) fn ended(&mut self, ticket: Ticket) {
         if let Some(held) = &mut self.held
@@ -143,18 +165,10 @@ impl Fairness {
 
     /// Notes that it was a job's turn, and another was started because there was no room for this one.
     pub(crate) fn passed_over(&mut self, waiting: &Waiting) {
-        let Waiting { tenant, job, needs, .. } = waiting;
-        let count = match self.passed.get_mut(tenant) {
-            Some((known, count)) if known == job => {
-                *count += 1;
-                *count
-            }
-            _ => {
-                self.passed.insert(tenant.clone(), (job.clone(), 1));
-                1
-            }
-        };
-        if count >= PATIENCE && self.held.is_none() {
+        let Waiting { job, needs, .. } = waiting;
+        let count = self.passed.entry(job.clone()).or_default();
+        *count += 1;
+        if *count >= PATIENCE && self.held.is_none() {
             self.hold += 1;
             self.held = Some(Held { job: job.clone(), needs: *needs, besides: Amount::default() });
         }
@@ -165,7 +179,8 @@ impl Fairness {
         if self.held.as_ref().is_some_and(|held| waiting.iter().all(|other| other.job != held.job)) {
             self.held = None;
         }
-        self.passed.retain(|tenant, _| waiting.iter().any(|other| other.tenant == *tenant));
+        let jobs: HashSet<&str> = waiting.iter().map(|other| other.job.as_str()).collect();
+        self.passed.retain(|job, _| jobs.contains(job.as_str()));
     }
 }
 

@@ -26,7 +26,7 @@ struct Machine {
 impl Machine {
     fn new(slots: u64, memory: u64) -> Self {
         Self {
-            capacity: Amount { slots, memory_bytes: memory },
+            capacity: Amount { slots, cpus_millis: 0, memory_bytes: memory },
             used: Amount::default(),
             fairness: Fairness::default(),
             queues: BTreeMap::new(),
@@ -50,12 +50,12 @@ impl Machine {
             .map(|(tenant, job)| Waiting {
                 tenant: tenant.clone(),
                 job: job.id.clone(),
-                needs: Amount::job(job.memory),
+                needs: Amount::job(0, job.memory),
                 running: self
                     .running
                     .iter()
                     .filter(|(owner, ..)| owner == tenant)
-                    .fold(Amount::default(), |sum, (_, job, ..)| sum.plus(Amount::job(job.memory))),
+                    .fold(Amount::default(), |sum, (_, job, ..)| sum.plus(Amount::job(0, job.memory))),
             })
             .collect()
     }
@@ -98,7 +98,7 @@ impl Machine {
         self.running = running;
         let ended: Vec<(String, Job, Ticket, u64)> = ended;
         for (_, job, ticket, _) in ended {
-            self.used = self.used.minus(Amount::job(job.memory));
+            self.used = self.used.minus(Amount::job(0, job.memory));
             self.fairness.ended(ticket);
         }
         self.dispatch();

@@ -28,6 +28,7 @@ pub(crate) fn tenant() -> Result<TenantId> {
     random().map(TenantId::from_random)
 }
 
-pub(crate) fn instance() -> Result<String> {
+/// A name for a process that serves: of a worker, or of a node.
+pub fn instance() -> Result<String> {
     random().map(|bytes| encode_id("wrk", bytes))
 }

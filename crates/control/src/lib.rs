@@ -14,17 +14,21 @@ mod dispatch;
 mod error;
 mod fair;
 mod feeds;
+mod fleet;
 mod gates;
 mod ids;
 mod jobs;
 mod keys;
+mod leases;
 mod limits;
 mod metrics;
 mod noted;
+mod placement;
 mod quota;
 mod receipts;
 mod retention;
 mod running;
+mod service;
 mod settings;
 mod signing;
 mod tenants;
@@ -32,6 +36,7 @@ mod terms;
 mod tokens;
 mod webhooks;
 mod worker;
+mod workers;
 
 pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
 pub use audit::{AuditExport, chain_start};
@@ -39,19 +44,25 @@ pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
 pub use feeds::{EventFollower, Followed, Follower};
+pub use fleet::HEARTBEAT;
 pub use gates::{Gate, Refusal, cell, degradation_page};
+pub use ids::instance as draw_name;
 pub use jobs::{Submitted, job_view};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use metrics::{Metrics, Phase};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
-pub use settings::Settings;
+pub use service::ServiceTokens;
+pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
 pub use webhooks::WebhookSettings;
-pub use worker::{Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
+pub use worker::{
+    Capacity, Checker, Connector, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker,
+    WorkerCounts, Workers,
+};
 
 use artifacts::Artifacts;
 use bypass::Bypass;
@@ -61,6 +72,7 @@ use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
 use feeds::Feeds;
+use fleet::Fleet;
 use gates::Gates;
 use noted::Noted;
 use running::Running;
@@ -84,9 +96,10 @@ pub struct Control {
 struct Parts {
     store: Store,
     policy: Policy,
-    worker: Arc<dyn Worker>,
-    /// Names this process as the one that runs a job; new at every start.
+    checker: Arc<dyn Checker>,
+    /// Names this process as the one that answers for a job; new at every start, after the name of its node.
     instance: String,
+    fleet: Arc<Fleet>,
     dispatcher: Dispatcher,
     tenants: quota::Tenants,
     tokens: Option<Verifier>,
@@ -97,6 +110,7 @@ struct Parts {
     signing: Signing,
     noted: Noted,
     is_draining: AtomicBool,
+    began: std::time::Instant,
     /// Whoever follows something has to let go.
     stopped: watch::Sender<bool>,
     metrics: Metrics,
@@ -114,21 +128,25 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Takes up where the process before ended: what it ran is lost, what it kept waiting goes on.
-    pub async fn start(store: Store, worker: Arc<dyn Worker>, settings: Settings) -> Result<Self> {
-        Self::start_with(store, worker, settings, None).await
+    /// Takes up where the process before ended: what it ran itself is lost, what runs elsewhere is taken over, and what
+    /// it kept waiting goes on.
+    pub async fn start(store: Store, workers: Workers, settings: Settings) -> Result<Self> {
+        Self::start_with(store, workers, settings, None).await
     }
 
     /// The same with a place for artifacts. Without one, jobs leave none and verbs on them are not served.
     pub async fn start_with(
         store: Store,
-        worker: Arc<dyn Worker>,
+        workers: Workers,
         settings: Settings,
         vault: Option<Vault>,
     ) -> Result<Self> {
         let signing = Signing::open(&settings.signing)?;
-        let instance = ids::instance()?;
-        store.lose_all_but(instance.clone(), now_ms()).await?;
+        let Workers { checker, local, remote } = workers;
+        let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
+        let instance = format!("{node}:{}", ids::instance()?);
+        store.end_leases(format!("{node}:"), instance.clone()).await?;
+        let local = local.map(|(worker, offer)| (instance.clone(), worker, offer));
         let tokens = match &settings.jwt {
             None => None,
             Some(jwt) => {
@@ -146,12 +164,13 @@ impl Control {
         let parts = Parts {
             store,
             policy: Policy::builtin(),
-            dispatcher: Dispatcher::new(worker.capacity()),
+            checker,
+            dispatcher: Dispatcher::default(),
             tenants: quota::Tenants::default(),
             tokens,
             bypass,
-            worker,
             instance,
+            fleet: Arc::new(Fleet::new(local, remote)),
             running: Running::default(),
             deliveries: webhooks::Deliveries::new(&settings.webhooks)?,
             settings,
@@ -159,6 +178,7 @@ impl Control {
             signing,
             noted: Noted::default(),
             is_draining: AtomicBool::new(false),
+            began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
             metrics: Metrics::default(),
             gates: Gates::default(),
@@ -166,7 +186,10 @@ impl Control {
             feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
+        control.attend_due().await?;
         control.spawn_dispatch();
+        control.spawn_renewals();
+        control.spawn_due();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
         control.spawn_sweep();

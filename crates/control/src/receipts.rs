@@ -170,6 +170,8 @@ mod tests {
             output_expired_at_ms: None,
             started_at_ms: Some(10),
             terms: None,
+            owner: None,
+            lease_until_ms: None,
         }
     }
 

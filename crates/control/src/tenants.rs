@@ -48,7 +48,7 @@ impl Control {
         self.parts.store.set_quotas(id.to_owned(), quotas, permit.tenant().to_owned(), event).await?;
         // At once for what waits here; a request brings them along anyway.
         self.parts.tenants.learn(id, self.parts.settings.quotas.with(quotas));
-        self.parts.dispatcher.changed.notify_one();
+        self.parts.fleet.changed.notify_one();
         self.get_tenant(permit, id).await
     }
 

@@ -4,14 +4,26 @@ use crate::artifacts::ArtifactDesk;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// How much a worker takes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    pub slots: usize,
+    pub slots: u64,
+    pub cpus_millis: u64,
     pub memory_bytes: u64,
+}
+
+/// What a worker is for, and how much of it there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub labels: BTreeMap<String, String>,
+    pub backends: Vec<String>,
+    pub capacity: Capacity,
 }
 
 /// Whether work can be given to a worker.
@@ -52,21 +64,58 @@ pub trait OutputSink: Send {
     }
 }
 
-/// How a run ended: with a result, or without having begun.
+/// One attempt at a job.
+#[derive(Debug, Clone)]
+pub struct RunOrder {
+    pub id: JobId,
+    pub task_id: TaskId,
+    pub request: JobRequest,
+    /// 1 for the first. A worker runs an attempt once, however often it is asked to.
+    pub attempt: i64,
+    /// The claim under which it is asked for.
+    pub fence: i64,
+    pub lease: Duration,
+    /// It was begun under another claim: a worker that does not know it must not begin it again.
+    pub is_begun: bool,
+}
+
+/// What a run is told while it goes on.
+#[derive(Debug, Clone)]
+pub struct RunSignals {
+    /// By whom it is to be ended, once it is.
+    pub cancelled: watch::Receiver<Option<String>>,
+    /// Changes whenever the lease was renewed in the store.
+    pub renewed: watch::Receiver<u64>,
+}
+
+/// How a run ended.
 #[derive(Debug)]
 pub enum RunEnd {
     Result(Box<JobResult>),
     /// It could not be run; the code is for programs, the message for people.
     Errored {
-        code: &'static str,
+        code: Cow<'static, str>,
         message: String,
+    },
+    /// It was certainly not begun: another worker may have it.
+    Unstarted {
+        why: String,
+    },
+    /// Nobody knows how far it came.
+    Lost {
+        why: String,
     },
 }
 
 /// Runs jobs.
 #[async_trait]
 pub trait Worker: Send + Sync {
-    fn capacity(&self) -> Capacity;
+    /// Runs an attempt to its end. What is dropped on the way is ended, unless it runs elsewhere: there it ends with
+    /// its lease.
+    async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd;
+
+    /// The end of an attempt is kept, and the worker need not remember it any more.
+    async fn forget(&self, _id: &JobId, _attempt: i64, _fence: i64) {}
 
     /// Asked every few seconds, and after a run that could not begin.
     async fn health(&self) -> Health {
@@ -76,18 +125,31 @@ pub trait Worker: Send + Sync {
     fn counts(&self) -> WorkerCounts {
         WorkerCounts::default()
     }
+}
 
+/// Looks at requests before they are kept.
+pub trait Checker: Send + Sync {
     /// Whether a request could be run, and within which limits: everything that can be refused beforehand is
     /// refused here.
     fn check(&self, request: &JobRequest) -> Result<Limits, InvalidValue>;
+}
 
-    /// Runs a job to its end. `cancelled` says by whom it is to be ended, once it is.
-    async fn run(
-        &self,
-        id: JobId,
-        task_id: TaskId,
-        request: JobRequest,
-        output: &mut dyn OutputSink,
-        cancelled: watch::Receiver<Option<String>>,
-    ) -> RunEnd;
+/// Reaches workers that have registered.
+pub trait Connector: Send + Sync {
+    fn connect(&self, id: &str, url: &str) -> Arc<dyn Worker>;
+}
+
+/// What a control plane gives its jobs to.
+pub struct Workers {
+    pub checker: Arc<dyn Checker>,
+    /// The one in this process.
+    pub local: Option<(Arc<dyn Worker>, Offer)>,
+    /// The way to others; without it none may register.
+    pub remote: Option<Arc<dyn Connector>>,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").finish_non_exhaustive()
+    }
 }

@@ -3,40 +3,30 @@
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_control::{
-    Capacity, Control, ControlError, OutputSink, RunEnd, Settings, SigningSettings, Worker,
-    rotate_signing_key,
+    Checker, Control, ControlError, OutputSink, RunEnd, RunOrder, RunSignals, Settings, SigningSettings,
+    Worker, Workers, rotate_signing_key,
 };
-use cofferdam_core::{InvalidValue, JobId, JobState, Limits, TaskId};
+use cofferdam_core::{InvalidValue, JobState, Limits};
 use cofferdam_policy::{Action, Permit, Principal};
 use cofferdam_proof::{Checkpoint, Envelope, Head, KeyList, Receipt};
-use cofferdam_store::{AuditEvent, AuditFilter, AuditHead, Claim, Finish, Location, NewJob, Store};
+use cofferdam_store::{AuditEvent, AuditFilter, AuditHead, Claim, Finish, JobSize, Location, NewJob, Store};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::watch;
 
 /// Nothing here runs a job.
 struct NoWorker;
 
 #[async_trait]
 impl Worker for NoWorker {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 1, memory_bytes: 1 }
+    async fn run(&self, _: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
+        RunEnd::Errored { code: "test".into(), message: "nothing runs here".to_owned() }
     }
+}
 
+impl Checker for NoWorker {
     fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
         Ok(Limits::default())
-    }
-
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        _: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        RunEnd::Errored { code: "test", message: "nothing runs here".to_owned() }
     }
 }
 
@@ -68,7 +58,8 @@ impl Bed {
         let store = Store::open(&Location::Sqlite(folder.join("cofferdam.db"))).await.expect("a store");
         let signing = SigningSettings { folder: signs.then(|| folder.join("signing")) };
         let settings = Settings { signing, ..Settings::default() };
-        let control = Control::start(store.clone(), Arc::new(NoWorker), settings).await.expect("control");
+        let workers = Workers { checker: Arc::new(NoWorker), local: None, remote: None };
+        let control = Control::start(store.clone(), workers, settings).await.expect("control");
         for tenant in ["ten-one", "ten-two"] {
             store.ensure_tenant(tenant.to_owned(), tenant.to_owned(), 1).await.expect("a tenant");
         }
@@ -82,8 +73,12 @@ impl Bed {
             traceparent: None,
             webhook: None,
             created_at_ms: 1,
+            size: JobSize::default(),
+            queue_deadline_ms: None,
         };
-        let claim = Claim { worker: "wrk-a".to_owned(), lease_until_ms: i64::MAX };
+        let owner = "ctl-a".to_owned();
+        let claim =
+            Claim { owner, worker: "wrk-a".to_owned(), lease_ms: 60_000, room: None, most_running: None };
         store.accept(job, Some(claim), None, vec![event("job.accepted")]).await.expect("a job");
         let end = Finish {
             id: JOB.to_owned(),

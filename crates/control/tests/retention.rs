@@ -3,47 +3,29 @@
 // A case has nothing better to do with an error than to fail.
 #![allow(clippy::unwrap_used)]
 
-use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_control::{
-    Capacity, Control, Followed, Keep, OutputSink, Retention, RunEnd, Settings, SigningSettings, Swept,
-    Worker, chain_start, job_view, now_ms,
+    Checker, Control, Followed, Keep, Retention, Settings, SigningSettings, Swept, Workers, chain_start,
+    job_view, now_ms,
 };
-use cofferdam_core::{InvalidValue, JobId, JobState, Limits, TaskId};
+use cofferdam_core::{InvalidValue, JobState, Limits};
 use cofferdam_policy::{Action, Permit, Principal};
 use cofferdam_proof::Checkpoint;
 use cofferdam_store::{
-    AuditEvent, Claim, Finish, Idempotency, Location, NewJob, OutputEvent, OutputKind, Store,
+    AuditEvent, Claim, Finish, Idempotency, JobSize, Location, NewJob, OutputEvent, OutputKind, Store,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 const DAY_MS: i64 = 86_400_000;
 
 /// A worker without room: nothing here is about running.
 struct Idle;
 
-#[async_trait]
-impl Worker for Idle {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 0, memory_bytes: 0 }
-    }
-
+impl Checker for Idle {
     fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
         Ok(Limits::default())
-    }
-
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        _: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        RunEnd::Errored { code: "idle", message: "it runs nothing".to_owned() }
     }
 }
 
@@ -75,7 +57,8 @@ impl Bed {
     async fn control_that_signs(&self, retention: Retention, signs: bool) -> Control {
         let signing = SigningSettings { folder: signs.then(|| self.folder.join("signing")) };
         let settings = Settings { retention, signing, ..Settings::default() };
-        Control::start(self.store.clone(), Arc::new(Idle), settings).await.unwrap()
+        let workers = Workers { checker: Arc::new(Idle), local: None, remote: None };
+        Control::start(self.store.clone(), workers, settings).await.unwrap()
     }
 
     fn event(&self, kind: &'static str, at_ms: i64) -> AuditEvent {
@@ -93,10 +76,13 @@ impl Bed {
             spec: "{}".to_owned(),
             terms: None,
             created_at_ms: at_ms,
+            size: JobSize::default(),
+            queue_deadline_ms: None,
             traceparent: None,
             webhook: None,
         };
-        let claim = Claim { worker: "w".to_owned(), lease_until_ms: at_ms };
+        let (owner, worker) = ("c".to_owned(), "w".to_owned());
+        let claim = Claim { owner, worker, lease_ms: 60_000, room: None, most_running: None };
         let name = Idempotency { route: "POST /v1/jobs", name: id.to_owned(), body_hash: "b".to_owned() };
         self.store
             .accept(job, Some(claim), Some(name), vec![self.event("job.accepted", at_ms)])

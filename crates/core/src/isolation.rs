@@ -27,7 +27,7 @@ impl IsolationMode {
 }
 
 /// One wall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     UserNamespace,
@@ -167,7 +167,7 @@ pub enum ControlState {
 }
 
 /// One line of the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationRow {
     pub control: Control,
     pub state: ControlState,
@@ -176,7 +176,7 @@ pub struct IsolationRow {
 }
 
 /// Every control of one sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReport {
     pub backend: String,
     pub mode: IsolationMode,

@@ -17,6 +17,7 @@ mod network;
 mod outcome;
 mod output;
 mod result;
+mod result_read;
 mod size;
 mod timestamp;
 mod utf8;

@@ -13,14 +13,17 @@ mod observe;
 mod path;
 mod query;
 mod routes;
+mod runs;
+mod service;
 
-pub use document::openapi_json;
+pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};
+pub use runs::{Runs, worker_router};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use cofferdam_control::Control;
+use cofferdam_control::{Control, ServiceTokens};
 use std::future::Future;
 use std::sync::LazyLock;
 use tokio::net::TcpListener;
@@ -36,7 +39,17 @@ static START: LazyLock<String> = LazyLock::new(|| {
 
 /// All routes.
 pub fn router(control: Control) -> Router {
-    Router::from(routes::all())
+    finish(Router::from(routes::all()), control)
+}
+
+/// All routes, and those by which workers register, who are known by their tokens.
+pub fn router_with_workers(control: Control, tokens: ServiceTokens) -> Router {
+    let internal = routes::workers::internal_routes(tokens);
+    finish(Router::from(routes::all()).nest("/internal", internal), control)
+}
+
+fn finish(routes: Router<Control>, control: Control) -> Router {
+    routes
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -60,10 +73,10 @@ pub async fn serve_metrics(
 /// Serves until `stop`; then lets what is being answered be answered.
 pub async fn serve(
     listener: TcpListener,
-    control: Control,
+    router: Router,
     settings: HttpSettings,
     tls: Option<Tls>,
     stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    listen::serve(listener, router(control), settings, tls, stop).await
+    listen::serve(listener, router, settings, tls, stop).await
 }

@@ -5,15 +5,20 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, header};
 use cofferdam_api::JobRequest;
-use cofferdam_control::{Capacity, Control, OutputSink, RunEnd, Settings, Worker};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
-use cofferdam_http::{openapi_json, router};
+use cofferdam_control::{
+    Capacity, Checker, Control, OutputSink, RunEnd, RunOrder, RunSignals, ServiceTokens, Settings, Worker,
+    Workers,
+};
+use cofferdam_core::{InvalidValue, Limits};
+use cofferdam_http::{
+    Runs, internal_openapi_json, openapi_json, router, router_with_workers, worker_openapi_json,
+    worker_router,
+};
 use cofferdam_store::{Location, Store};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::watch;
 use tower::ServiceExt;
 
 /// Nothing here runs a job.
@@ -21,23 +26,14 @@ struct NoWorker;
 
 #[async_trait]
 impl Worker for NoWorker {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 1, memory_bytes: 1 }
+    async fn run(&self, _: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
+        RunEnd::Errored { code: "test".into(), message: "nothing runs here".to_owned() }
     }
+}
 
+impl Checker for NoWorker {
     fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
         Ok(Limits::default())
-    }
-
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        _: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        RunEnd::Errored { code: "test", message: "nothing runs here".to_owned() }
     }
 }
 
@@ -53,7 +49,8 @@ async fn served(name: &str) -> (Folder, Router) {
     let path = std::env::temp_dir().join(format!("cofferdam-document-{name}-{}", std::process::id()));
     std::fs::create_dir(&path).expect("a folder");
     let store = Store::open(&Location::Sqlite(path.join("cofferdam.db"))).await.expect("a store");
-    let control = Control::start(store, Arc::new(NoWorker), Settings::default()).await.expect("control");
+    let workers = Workers { checker: Arc::new(NoWorker), local: None, remote: None };
+    let control = Control::start(store, workers, Settings::default()).await.expect("control");
     (Folder(path), router(control))
 }
 
@@ -63,9 +60,8 @@ fn document() -> Value {
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The methods of each path, in capitals.
-fn documented() -> BTreeMap<String, BTreeSet<String>> {
-    let document = document();
+/// The methods of each path of a document, in capitals.
+fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().expect("paths");
     let methods = |item: &Value| {
         METHODS.iter().filter(|method| item.get(method).is_some()).map(|m| m.to_uppercase()).collect()
@@ -91,7 +87,7 @@ async fn ask(router: &Router, method: &str, path: &str) -> Response<Body> {
 #[tokio::test]
 async fn every_path_is_documented_and_every_documented_path_is_served() {
     let (_folder, router) = served("paths").await;
-    let (served, documented) = (paths(&router), documented());
+    let (served, documented) = (paths(&router), documented(&document()));
     assert!(served.len() > 8, "the router's paths were not found: {served:?}");
     assert_eq!(served, documented.keys().cloned().collect());
 }
@@ -99,7 +95,7 @@ async fn every_path_is_documented_and_every_documented_path_is_served() {
 #[tokio::test]
 async fn a_path_has_the_methods_that_the_document_says() {
     let (_folder, router) = served("methods").await;
-    for (path, methods) in documented() {
+    for (path, methods) in documented(&document()) {
         let path = path.replace("{id}", "x").replace("{code}", "invalid");
         let answer = ask(&router, "BREW", &path).await;
         assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
@@ -119,7 +115,7 @@ async fn only_what_the_document_opens_is_open() {
     let (_folder, router) = served("open").await;
     let document = document();
     let mut open = Vec::new();
-    for (path, methods) in documented() {
+    for (path, methods) in documented(&document) {
         for method in methods {
             let operation = &document["paths"][&path][method.to_lowercase()];
             let is_open = operation["security"] == serde_json::json!([{}]);
@@ -181,6 +177,7 @@ fn requests_have_no_other_fields() {
         "TenantRequest",
         "TenantPatch",
         "QuotasRequest",
+        "RetryPolicy",
         "ArtifactRequest",
         "LinkRequest",
     ] {
@@ -210,16 +207,70 @@ fn references_lead_somewhere() {
     assert!(seen > 20, "only {seen} references were found");
 }
 
-/// `COFFERDAM_BLESS=1` writes the file anew.
-#[test]
-fn the_document_is_as_it_is_kept() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
-    if std::env::var_os("COFFERDAM_BLESS").is_some() {
-        std::fs::write(&path, openapi_json()).expect("the file is written");
+/// A worker has a document of its own: all that it serves, and only its health and the document are open.
+#[tokio::test]
+async fn a_workers_document_says_what_it_serves() {
+    let tokens = ServiceTokens::parse(&"t".repeat(32)).expect("a token");
+    let capacity = Capacity { slots: 1, cpus_millis: 1, memory_bytes: 1 };
+    let runs = Runs::new("wrk-x".to_owned(), Arc::new(NoWorker), Arc::new(NoWorker), capacity);
+    let router = worker_router(runs, tokens);
+    let document: Value = serde_json::from_str(worker_openapi_json()).expect("JSON");
+    assert_eq!(paths(&router), documented(&document).keys().cloned().collect());
+    let mut open = Vec::new();
+    for (path, methods) in documented(&document) {
+        for method in methods {
+            let is_open =
+                document["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
+            let status = ask(&router, &method, &path.replace("{id}", "x")).await.status();
+            assert_eq!(status != StatusCode::UNAUTHORIZED, is_open, "{method} {path}: {status}");
+            if is_open {
+                open.push(path.clone());
+            }
+        }
     }
-    let kept = std::fs::read_to_string(&path).expect("docs/openapi.json is there");
-    assert!(
-        kept == openapi_json(),
-        "docs/openapi.json is not what is served; COFFERDAM_BLESS=1 writes it anew"
-    );
+    assert_eq!(open, ["/healthz", "/openapi.json"]);
+    for name in ["RunCreate", "RunLease", "RunTerminate", "RunOutputKept"] {
+        assert_eq!(document["components"]["schemas"][name]["additionalProperties"], false, "{name}");
+    }
+    // What is refused says why, in the words of every error.
+    let refused = ask(&router, "GET", "/runs/x").await;
+    let body = axum::body::to_bytes(refused.into_body(), 1 << 20).await.expect("a body");
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(body["error"]["code"], "unauthenticated", "{body}");
+}
+
+/// What workers ask of control is in a document, too, and is served to those with a token only.
+#[tokio::test]
+async fn the_internal_document_says_what_is_served_to_workers() {
+    let path = std::env::temp_dir().join(format!("cofferdam-document-internal-{}", std::process::id()));
+    std::fs::create_dir(&path).expect("a folder");
+    let folder = Folder(path);
+    let store = Store::open(&Location::Sqlite(folder.0.join("cofferdam.db"))).await.expect("a store");
+    let workers = Workers { checker: Arc::new(NoWorker), local: None, remote: None };
+    let control = Control::start(store, workers, Settings::default()).await.expect("control");
+    let tokens = ServiceTokens::parse(&"t".repeat(32)).expect("a token");
+    let router = router_with_workers(control, tokens);
+    let document: Value = serde_json::from_str(internal_openapi_json()).expect("JSON");
+    let internal: BTreeSet<_> =
+        paths(&router).into_iter().filter(|path| path.starts_with("/internal")).collect();
+    assert_eq!(internal, documented(&document).keys().cloned().collect());
+    assert_eq!(ask(&router, "PUT", "/internal/workers/x").await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(ask(&router, "GET", "/internal/openapi.json").await.status(), StatusCode::OK);
+}
+
+/// `COFFERDAM_BLESS=1` writes the files anew.
+#[test]
+fn the_documents_are_as_they_are_kept() {
+    for (name, text) in [
+        ("openapi.json", openapi_json()),
+        ("openapi-internal.json", internal_openapi_json()),
+        ("openapi-worker.json", worker_openapi_json()),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+        if std::env::var_os("COFFERDAM_BLESS").is_some() {
+            std::fs::write(&path, text).expect("the file is written");
+        }
+        let kept = std::fs::read_to_string(&path).expect("the document is in docs");
+        assert!(kept == text, "docs/{name} is not what is served; COFFERDAM_BLESS=1 writes it anew");
+    }
 }

@@ -24,6 +24,7 @@ scope_of := {
 	"key.delete": "keys:write",
 	"event.list": "jobs:read",
 	"metrics.read": "metrics:read",
+	"worker.list": "workers:read",
 	"tenant.create": "tenants:write",
 	"tenant.list": "tenants:read",
 	"tenant.get": "tenants:read",
@@ -35,6 +36,8 @@ scope_of := {
 is_operator if "operator" in input.principal.scopes
 
 is_operators_action if startswith(input.action, "tenant.")
+
+is_operators_action if startswith(input.action, "worker.")
 
 # The numbers are those of the whole process, and so of all tenants.
 is_operators_action if input.action == "metrics.read"

@@ -47,10 +47,11 @@ pub enum Action {
     TenantGet,
     TenantUpdate,
     TenantDelete,
+    WorkerList,
 }
 
 impl Action {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -75,6 +76,7 @@ impl Action {
         Self::TenantGet,
         Self::TenantUpdate,
         Self::TenantDelete,
+        Self::WorkerList,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -103,6 +105,7 @@ impl Action {
             Self::TenantGet => "tenant.get",
             Self::TenantUpdate => "tenant.update",
             Self::TenantDelete => "tenant.delete",
+            Self::WorkerList => "worker.list",
         }
     }
 }

@@ -41,9 +41,10 @@ impl Kind {
     fn set_up(self) -> &'static str {
         match self {
             Self::Sqlite => {
-                // With the last, the log of changes does not stay as large as it ever was.
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-                 PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
+                // The patience comes first, since the next has to wait for others as well. With the last, the log of
+                // changes does not stay as large as it ever was.
+                "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                 PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
             }
             Self::Postgres => {
                 "SET synchronous_commit = on; SET lock_timeout = 10000; \
@@ -101,6 +102,14 @@ impl Kind {
         match self {
             Self::Sqlite => Some("PRAGMA incremental_vacuum(128)"),
             Self::Postgres => None,
+        }
+    }
+
+    /// The database's own time, in milliseconds. Leases go by it, so that no two processes disagree about theirs.
+    pub(crate) fn now_ms(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
         }
     }
 

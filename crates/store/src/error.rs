@@ -34,6 +34,14 @@ pub enum StoreError {
     #[error("the job was given to another worker since")]
     Fenced,
 
+    /// Others' jobs have taken what there was.
+    #[error("the worker {worker} has no room for the job")]
+    Full { worker: String },
+
+    /// Others have started as many as the tenant may have.
+    #[error("the tenant {tenant} has as many running jobs as it may")]
+    AtQuota { tenant: String },
+
     /// Trying again does not help.
     #[error("{what} has a NUL character in it, which no text in the store can have")]
     Unstorable { what: &'static str },

@@ -5,6 +5,8 @@ use sqlx::{AnyConnection, Row};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
+    /// Another attempt begins; its number.
+    Init,
     Stdout,
     Stderr,
     /// From here on bytes were dropped.
@@ -14,6 +16,7 @@ pub enum OutputKind {
 impl OutputKind {
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Init => "init",
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Truncated => "truncated",
@@ -21,7 +24,9 @@ impl OutputKind {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        [Self::Stdout, Self::Stderr, Self::Truncated].into_iter().find(|kind| kind.as_str() == name)
+        [Self::Init, Self::Stdout, Self::Stderr, Self::Truncated]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 }
 
@@ -31,6 +36,14 @@ pub struct OutputEvent {
     pub kind: OutputKind,
     pub at_ms: Millis,
     pub bytes: Vec<u8>,
+}
+
+/// How far the output of a job's last attempt has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutputTail {
+    pub last_seq: i64,
+    pub stdout_bytes: i64,
+    pub stderr_bytes: i64,
 }
 
 pub(crate) async fn append(
@@ -69,6 +82,24 @@ impl Store {
         limit::check(limit)?;
         let query = sqlx::query(READ).bind(job).bind(after_seq).bind(limit);
         self.engine.fetch_all(query).await?.iter().map(event).collect()
+    }
+
+    /// Where another attempt, or another owner of the same one, goes on.
+    pub async fn output_tail(&self, job: &str) -> Result<OutputTail> {
+        let query = sqlx::query(
+            "SELECT COALESCE(MAX(seq), 0), \
+             CAST(COALESCE(SUM(CASE WHEN kind = 'stdout' AND seq > began THEN LENGTH(bytes) ELSE 0 END), 0) AS BIGINT), \
+             CAST(COALESCE(SUM(CASE WHEN kind = 'stderr' AND seq > began THEN LENGTH(bytes) ELSE 0 END), 0) AS BIGINT) \
+             FROM output, (SELECT COALESCE(MAX(seq), 0) AS began FROM output WHERE job_id = $1 AND kind = 'init') AS last \
+             WHERE job_id = $1",
+        )
+        .bind(job);
+        let Some(row) = self.engine.fetch_optional(query).await? else { return Ok(OutputTail::default()) };
+        Ok(OutputTail {
+            last_seq: row.try_get(0)?,
+            stdout_bytes: row.try_get(1)?,
+            stderr_bytes: row.try_get(2)?,
+        })
     }
 }
 

@@ -5,9 +5,6 @@ use crate::{AuditEvent, Millis, Result, Store, audit, jobs};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
-/// Nobody's name: no worker that the backup knows of runs any more.
-const NOBODY: &str = "restore";
-
 /// Jobs that are ended in one write.
 const AT_ONCE: i64 = 500;
 
@@ -24,7 +21,7 @@ impl Store {
     /// Ends what had not ended when the backup was made, so that nothing runs twice: what ran is `lost`, what waited
     /// is `errored`, unless the caller knows that it was not run since.
     pub async fn settle_restored(&self, keeps_queued: bool, now: Millis) -> Result<Settled> {
-        let lost = self.lose_all_but(NOBODY.to_owned(), now).await?.len() as u64;
+        let lost = self.writer.write(LoseRunning { now }).await?;
         let mut errored = 0;
         if !keeps_queued {
             loop {
@@ -48,6 +45,43 @@ impl Store {
     }
 }
 
+/// The states twice: once as they are wanted, and once in the words of the index of unfinished jobs.
+pub(crate) const LOSE: &str = "UPDATE jobs SET state = 'lost', reason = 'worker_gone', \
+    message = 'its worker went away while it ran', lease_until_ms = NULL, owner = NULL, transition_at_ms = $1 \
+    WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') \
+    RETURNING id, tenant_id, worker, starts, has_webhook";
+
+/// No worker that the backup knows of runs any more.
+struct LoseRunning {
+    now: Millis,
+}
+
+impl crate::writer::Act<u64> for LoseRunning {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<u64>
+    where
+        Self: 'c,
+    {
+        let rows = sqlx::query(LOSE).bind(self.now).fetch_all(&mut *connection).await?;
+        for row in &rows {
+            let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let worker: Option<String> = row.try_get(2)?;
+            if row.try_get::<i64, _>(4)? != 0 {
+                let attempt = row.try_get(3)?;
+                jobs::tell(connection, &id, "finished", attempt, JobState::Lost, None, self.now).await?;
+            }
+            let event = AuditEvent {
+                at_ms: self.now,
+                kind: "job.finished",
+                actor: "system".to_owned(),
+                resource: id,
+                details: serde_json::json!({"state": "lost", "worker": worker}),
+            };
+            audit::append(connection, &tenant, &[event]).await?;
+        }
+        Ok(rows.len() as u64)
+    }
+}
+
 struct EndQueued {
     now: Millis,
 }
@@ -61,7 +95,7 @@ impl crate::writer::Act<u64> for EndQueued {
             "UPDATE jobs SET state = 'errored', reason = 'restored', message = 'it waited when the backup was made; \
              whether it was run since is not known', transition_at_ms = $1 WHERE id IN \
              (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) \
-             RETURNING id, tenant_id, fence, has_webhook",
+             RETURNING id, tenant_id, starts, has_webhook",
         )
         .bind(self.now)
         .bind(AT_ONCE)
@@ -70,8 +104,8 @@ impl crate::writer::Act<u64> for EndQueued {
         for row in &rows {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
             if row.try_get::<i64, _>(3)? != 0 {
-                let fence = row.try_get(2)?;
-                jobs::tell(connection, &id, "finished", fence, JobState::Errored, None, self.now).await?;
+                let attempt = row.try_get(2)?;
+                jobs::tell(connection, &id, "finished", attempt, JobState::Errored, None, self.now).await?;
             }
             let event = AuditEvent {
                 at_ms: self.now,

@@ -1,7 +1,8 @@
 //! The questions that callers' requests become, by name: for those who ask an engine how it would go about them.
 
+use crate::engine::Kind;
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
-use crate::{JobFilter, audit, jobs, keys, output, progress, webhooks};
+use crate::{JobFilter, audit, jobs, keys, leases, output, progress, settle, webhooks, workers};
 use cofferdam_core::JobState;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +14,23 @@ pub struct Statement {
 }
 
 /// Every statement whose cost could grow with the store.
-pub fn statements() -> Vec<Statement> {
+pub fn statements(is_sqlite: bool) -> Vec<Statement> {
+    let kind = if is_sqlite { Kind::Sqlite } else { Kind::Postgres };
     let mut all: Vec<(String, String)> = [
         ("job", jobs::get()),
-        ("jobs that wait", jobs::queued()),
+        ("jobs that wait", jobs::queued(kind)),
         ("how many wait", jobs::COUNT_QUEUED.to_owned()),
         ("progress of jobs", progress::of_jobs(2)),
         ("heads of chains", progress::of_tenants(2)),
         ("deliveries that are due", webhooks::due()),
         ("deliveries of a job", webhooks::of_job()),
         ("old deliveries", webhooks::FORGET.to_owned()),
-        ("jobs of others", jobs::LOSE.to_owned()),
+        ("jobs that run", settle::LOSE.to_owned()),
+        ("abandoned jobs", leases::abandoned(kind)),
+        ("cancelled jobs", leases::CANCELLED.to_owned()),
+        ("jobs whose time in the queue is over", leases::DUE.to_owned()),
+        ("jobs of a worker", workers::TAKEN.to_owned()),
+        ("running jobs of a tenant", workers::RUNNING.to_owned()),
         ("output", output::READ.to_owned()),
         ("key by hash", keys::by_hash()),
         ("keys", keys::list()),

@@ -103,10 +103,11 @@ impl Store {
         rows.iter().map(|row| Ok(record(row)?)).collect()
     }
 
-    /// The tenants that have jobs waiting, each with its oldest. A tenant takes two steps in an index, however many
-    /// of its jobs wait.
+    /// The tenants that have jobs waiting for a worker and for nothing else, each with its oldest. A tenant takes two
+    /// steps in an index, however many of its jobs wait, and one more for each that waits for another attempt.
     pub async fn waiting_tenants(&self) -> Result<Vec<(String, String)>> {
-        let query = sqlx::query(
+        let now = self.engine.kind().now_ms();
+        let query = sqlx::query(sqlx::AssertSqlSafe(format!(
             "WITH RECURSIVE waiting (tenant_id) AS ( \
                SELECT MIN(tenant_id) FROM jobs WHERE state = 'queued' \
                UNION ALL \
@@ -114,11 +115,18 @@ impl Store {
                        WHERE jobs.state = 'queued' AND jobs.tenant_id > waiting.tenant_id) \
                FROM waiting WHERE waiting.tenant_id IS NOT NULL \
              ) SELECT tenant_id, (SELECT jobs.id FROM jobs WHERE jobs.state = 'queued' \
-                 AND jobs.tenant_id = waiting.tenant_id ORDER BY jobs.created_at_ms, jobs.id LIMIT 1) \
-             FROM waiting WHERE tenant_id IS NOT NULL",
-        );
-        let rows = self.engine.fetch_all(query).await?;
-        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+                 AND jobs.tenant_id = waiting.tenant_id \
+                 AND (jobs.not_before_ms IS NULL OR jobs.not_before_ms <= {now}) \
+                 ORDER BY jobs.created_at_ms, jobs.id LIMIT 1) \
+             FROM waiting WHERE tenant_id IS NOT NULL"
+        )));
+        let mut waiting = Vec::new();
+        for row in self.engine.fetch_all(query).await? {
+            // None where all of a tenant's jobs wait for another attempt.
+            let oldest: Option<String> = row.try_get(1)?;
+            waiting.extend(oldest.map(|job| Ok::<_, StoreError>((row.try_get(0)?, job))).transpose()?);
+        }
+        Ok(waiting)
     }
 }
 

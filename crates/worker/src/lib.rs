@@ -10,6 +10,7 @@ mod ids;
 mod job;
 mod output;
 mod pool;
+pub mod request;
 pub mod runtime;
 mod task_env;
 mod terminal;

@@ -19,7 +19,7 @@ pub fn layer(folder: &str) -> Option<Layer> {
         "crates/webhook" => 2,
         _ if is_backend(folder) => 3,
         "crates/worker" | "crates/control" => 4,
-        "crates/http" | "crates/mcp" | "crates/client" => 5,
+        "crates/http" | "crates/mcp" | "crates/client" | "crates/remote" => 5,
         "crates/cli" => 6,
         "crates/testkit" | "bench" | "fuzz" => return Some(Layer::Free),
         _ if folder.starts_with("tests/") => return Some(Layer::Free),

@@ -46,7 +46,8 @@ fn walk(folder: &Path, prefix: &str, found: &mut SmallFiles) -> Result<(), Failu
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let (path, shown) = (entry.path(), format!("{prefix}{name}"));
-        if prefix.is_empty() && name.starts_with(DATABASE) {
+        // The name and the lock of a folder are no other folder's.
+        if prefix.is_empty() && (name.starts_with(DATABASE) || name == "lock" || name == "node") {
             continue;
         }
         // Links are not followed: what they lead to is not in this folder.

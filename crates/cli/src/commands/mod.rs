@@ -2,19 +2,26 @@
 
 mod audit;
 mod backup;
+mod certificate;
 mod completions;
 mod config;
+mod control;
 mod data_folder;
+mod desk;
 mod doctor;
+mod local_worker;
+mod observing;
 mod receipt;
 mod remote;
 mod restore;
+mod roles;
 mod run;
 mod serve;
 mod signing_key;
 mod store;
 mod usage;
 mod verdict;
+mod worker;
 
 use crate::args::{Cli, Command};
 use clap::Parser;
@@ -45,6 +52,8 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Restore(args) => restore::restore(&args),
         Command::Store(args) => store::store(&args),
         Command::Config(args) => config::config(&args.command),
+        Command::Control(args) => control::control(&args),
+        Command::Worker(args) => worker::worker(&args, parts.backend),
         Command::Audit(args) => audit::audit(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),

@@ -128,7 +128,9 @@ fn bad_requests_are_refused_with_the_field_and_nothing_is_kept() {
         (r#"{"command":["ls"],"files":[{"path":"../x"}]}"#, 422, "invalid", Some("files[0].path")),
         (r#"{"command":["ls"],"env":{"A=B":"c"}}"#, 422, "invalid", Some("env")),
         (r#"{"command":["ls"],"backend":"docker"}"#, 422, "unsupported", Some("backend")),
-        (r#"{"command":["ls"],"retries":2}"#, 422, "unsupported", Some("retries")),
+        (r#"{"command":["ls"],"retries":11}"#, 422, "invalid", Some("retries.max")),
+        (r#"{"command":["ls"],"queue_timeout_ms":0}"#, 422, "invalid", Some("queue_timeout_ms")),
+        (r#"{"command":["ls"],"worker_labels":{"zone":"x"}}"#, 422, "invalid", Some("worker_labels")),
     ] {
         let answer = client.post("/v1/jobs?wait_ms=1000", body);
         let error = &answer.json()["error"];

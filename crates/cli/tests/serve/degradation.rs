@@ -2,16 +2,13 @@
 //! when it is over.
 
 use crate::client::{Answer, Client};
+use crate::postgres;
 use crate::server::{Folder, Server};
 use cofferdam_control::{Gate, cell};
 use cofferdam_policy::Action;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-#[allow(clippy::unwrap_used, dead_code)]
-#[path = "../../../store/tests/store/postgres.rs"]
-mod postgres;
 
 const PRINT: &str = r#"{"language":"python","code":"print(1)"}"#;
 
@@ -44,6 +41,7 @@ fn request(action: Action) -> Option<(&'static str, &'static str, &'static str)>
         Action::TenantUpdate => ("PATCH", "/v1/tenants/ten-none", r#"{"quotas":{}}"#),
         Action::TenantDelete => ("DELETE", "/v1/tenants/ten-none", ""),
         Action::MetricsRead => ("GET", "/metrics", ""),
+        Action::WorkerList => ("GET", "/v1/workers", ""),
         // It does not end; its head is all that is looked at.
         Action::EventList => return None,
     })

@@ -1,84 +1,105 @@
-//! Servers that are killed in the middle of their work.
+//! Servers and workers that are killed in the middle of their work.
 
 use crate::client::Client;
 use crate::invariants;
+use crate::load::{Ids, Load, unfinished};
+use crate::machine::{OwnProgram, wait_until};
 use crate::server::{Folder, Server};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::sleep;
 use std::time::Duration;
 
-const KILLS: usize = 50;
 const CLIENTS: usize = 4;
 
-/// Some that answer at once, some that take a while, some that fail, some with much to say.
-const BODIES: [&str; 4] = [
-    r#"{"language":"python","code":"print(1)"}"#,
-    r#"{"command":"sleep 0.2; echo slept"}"#,
-    r#"{"command":["false"]}"#,
-    r#"{"command":"head -c 200000 /dev/zero | tr '\\0' x"}"#,
-];
+/// How often something is killed; a soak asks for more.
+fn kills() -> usize {
+    std::env::var("COFFERDAM_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
+}
 
-/// Sends jobs until it is told to stop, and keeps the ids that it was told.
-fn load(client: &Client, number: usize, stop: &AtomicBool, acknowledged: &Mutex<Vec<String>>) {
-    let mut round = number;
-    while !stop.load(Ordering::Relaxed) {
-        let path = if round.is_multiple_of(2) { "/v1/jobs" } else { "/v1/jobs?wait_ms=5000" };
-        let body = BODIES[round % BODIES.len()];
-        // A server that is killed cuts the answer off: then nothing was acknowledged.
-        if let Ok(answer) = client.send("POST", path, "", body)
-            && (answer.status == 200 || answer.status == 202)
-        {
-            let id = answer.json()["id"].as_str().expect("an id").to_owned();
-            acknowledged.lock().expect("ids").push(id);
-        }
-        round += 1;
-    }
+/// At another moment each time, from before the first answer to well into the work.
+fn moment(kill: usize) {
+    sleep(Duration::from_millis(5 + (kill as u64 * 37) % 260));
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_by_fifty_kills_under_load() {
-    let folder = Folder::new("kills");
-    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+fn nothing_acknowledged_is_lost_by_kills_of_the_server_under_load() {
+    let (folder, program) = (Folder::new("kills"), OwnProgram::new());
+    let start = || Server::start_role(&program.path(), "serve", folder.path(), &[]);
+    let acknowledged = Ids::default();
+    let (mut done, wanted) = (0, kills());
     // On a machine that is busy with something else, fewer answers come between two kills: then there are more kills.
-    let mut kills = 0;
-    while kills < KILLS || (acknowledged.lock().expect("ids").len() <= KILLS && kills < 4 * KILLS) {
-        let kill = kills;
-        kills += 1;
-        let server = Server::start(folder.path(), &[]);
-        let client = Client::of(&server);
-        let stop = Arc::new(AtomicBool::new(false));
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|number| {
-                let (client, stop, ids) = (client.clone(), Arc::clone(&stop), Arc::clone(&acknowledged));
-                thread::spawn(move || load(&client, number, &stop, &ids))
-            })
-            .collect();
-        // At another moment each time, from before the first answer to well into the work.
-        thread::sleep(Duration::from_millis(5 + (kill as u64 * 37) % 260));
-        stop.store(true, Ordering::Relaxed);
+    while done < wanted || (acknowledged.lock().expect("ids").len() <= wanted && done < 4 * wanted) {
+        let server = start();
+        let load = Load::start(CLIENTS, &[Client::of(&server)], &acknowledged);
+        moment(done);
+        done += 1;
         server.kill();
-        clients.into_iter().for_each(|client| client.join().expect("a client"));
+        load.stop();
     }
     // The last one is left to finish what was kept, and stops in peace.
-    let server = Server::start(folder.path(), &[]);
+    let server = start();
     let client = Client::of(&server);
     let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
-    assert!(acknowledged.len() > KILLS, "only {} were acknowledged", acknowledged.len());
+    assert!(acknowledged.len() > kills() / 2, "only {} were acknowledged", acknowledged.len());
+    wait_until("every job has ended", || unfinished(&client) == 0);
     for id in &acknowledged {
-        let job = client.send("GET", &format!("/v1/jobs/{id}"), "", "").expect("an answer");
-        assert_eq!(job.status, 200, "I1: {id}");
-    }
-    while client.get("/v1/jobs?state=queued&limit=1").json()["jobs"]
-        .as_array()
-        .is_some_and(|jobs| !jobs.is_empty())
-    {
-        thread::sleep(Duration::from_millis(50));
+        assert_eq!(client.get(&format!("/v1/jobs/{id}")).status, 200, "I1: {id}");
     }
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
-    println!("{kills} kills, {} acknowledged, {counts:?}", acknowledged.len());
+    println!("{done} kills, {} acknowledged, {counts:?}", acknowledged.len());
     assert_eq!(counts.jobs, counts.ended, "{counts:?}");
     assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
-    assert_eq!(invariants::processes_of(folder.path()), Vec::<String>::new(), "I4");
+    assert!(counts.retried > 0, "nothing was retried: {counts:?}");
+    program.wait_until_gone();
+}
+
+/// Control and two workers, each killed in turn.
+#[test]
+fn nothing_acknowledged_is_lost_by_kills_of_control_and_workers_under_load() {
+    let (folder, program) = (Folder::new("role-kills"), OwnProgram::new());
+    let token = folder.path().join("service.token");
+    // Always at the same place, as behind a name.
+    let port = free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let start_control = || {
+        Server::start_role(&program.path(), "control", folder.path(), &["--lease", "1s", "--listen", &listen])
+    };
+    let mut control = start_control();
+    let start_worker =
+        |control: &Server| Server::start_worker(&program.path(), &[control], &token, &["--slots", "4"]);
+    let mut workers = [start_worker(&control), start_worker(&control)];
+    let client = Client::of(&control);
+    let acknowledged = Ids::default();
+    let load = Load::start(CLIENTS, std::slice::from_ref(&client), &acknowledged);
+    for kill in 0..kills() {
+        moment(kill);
+        if kill % 3 == 0 {
+            control.kill();
+            control = start_control();
+        } else {
+            let worker = &mut workers[kill % 2];
+            let next = start_worker(&control);
+            std::mem::replace(worker, next).kill();
+        }
+    }
+    load.stop();
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
+    assert!(acknowledged.len() > kills() / 2, "only {} were acknowledged", acknowledged.len());
+    wait_until("every job has ended", || unfinished(&client) == 0);
+    for worker in workers {
+        assert_eq!(worker.stop(), Some(0));
+    }
+    assert_eq!(control.stop(), Some(0));
+    let counts = invariants::check(folder.path(), &acknowledged);
+    println!("{} kills, {} acknowledged, {counts:?}", kills(), acknowledged.len());
+    assert_eq!(counts.jobs, counts.ended, "{counts:?}");
+    assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
+    assert!(counts.retried > 0, "nothing was retried: {counts:?}");
+    program.wait_until_gone();
+}
+
+/// A port that nobody has just now.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
 }

@@ -1,8 +1,10 @@
 //! What must hold after any fault, checked on the store itself and on the machine.
 //!
 //! I1 what was acknowledged exists; I2 a job has at most one end, and came to it by legal steps; I3 it was started
-//! at most once; I4 nothing of it is left on the machine. And the audit is whole.
+//! once, and once more for each retry that its caller asked for; I4 nothing of it is left on the machine. And the audit
+//! is whole. (I5, counters of quotas, and I6, artifacts, have nothing to be checked on yet.)
 
+use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::JobState;
 use cofferdam_store::{AuditEntry, JobFilter, JobRecord, Location, Page, Store};
 use std::collections::HashMap;
@@ -14,13 +16,18 @@ pub(crate) struct Counts {
     pub(crate) jobs: usize,
     pub(crate) ended: usize,
     pub(crate) lost: usize,
+    pub(crate) retried: usize,
 }
 
 /// Checks a store that no server has open any more.
 pub(crate) fn check(data: &Path, acknowledged: &[String]) -> Counts {
+    check_at(&Location::Sqlite(data.join("cofferdam.db")), acknowledged)
+}
+
+pub(crate) fn check_at(location: &Location, acknowledged: &[String]) -> Counts {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let store = Store::open(&Location::Sqlite(data.join("cofferdam.db"))).await.expect("the store");
+        let store = Store::open(location).await.expect("the store");
         let tenant =
             store.ensure_tenant("ten-x".to_owned(), "default".to_owned(), 0).await.expect("the tenant");
         let jobs = all_jobs(&store, &tenant).await;
@@ -32,7 +39,8 @@ pub(crate) fn check(data: &Path, acknowledged: &[String]) -> Counts {
         let mut counts = Counts { jobs: jobs.len(), ..Counts::default() };
         for (id, job) in &jobs {
             check_steps(id, job, steps.get(id).map_or(&[][..], Vec::as_slice));
-            assert!(job.starts <= 1, "I3: {id} was started {} times", job.starts);
+            check_starts(id, job, steps.get(id).map_or(&[][..], Vec::as_slice));
+            counts.retried += usize::from(job.starts > 1);
             counts.ended += usize::from(job.state.is_final());
             counts.lost += usize::from(job.state == JobState::Lost);
         }
@@ -72,6 +80,7 @@ fn state(entry: &AuditEntry) -> Option<JobState> {
     match entry.kind.as_str() {
         "job.accepted" => Some(JobState::Accepted),
         "job.running" => Some(JobState::Running),
+        "job.retried" | "job.requeued" => Some(JobState::Queued),
         "job.finished" => {
             let details: serde_json::Value = serde_json::from_str(&entry.details).ok()?;
             JobState::from_name(details["state"].as_str()?)
@@ -88,19 +97,19 @@ fn check_steps(id: &str, job: &JobRecord, steps: &[JobState]) {
     let ends = steps.iter().filter(|state| state.is_final()).count();
     assert!(ends <= 1, "I2: {id} ended {ends} times: {steps:?}");
     let last = steps.last().copied();
-    let expected = if job.state == JobState::Queued { JobState::Accepted } else { job.state };
+    let expected = if last == Some(JobState::Accepted) { JobState::Queued } else { job.state };
+    let last = if last == Some(JobState::Accepted) { Some(job.state) } else { last };
     assert_eq!(last, Some(expected), "I2: {id} is {}, and was noted as {steps:?}", job.state);
 }
 
-/// I4: the processes that serve this folder, or were forked to. (What sandboxes leave is looked at by the tests of
-/// the launcher, which ends them all when its host is killed.)
-pub(crate) fn processes_of(data: &Path) -> Vec<String> {
-    let folder = data.to_string_lossy().into_owned();
-    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let command = |entry: std::fs::DirEntry| {
-        let text = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let text = String::from_utf8_lossy(&text).replace('\0', " ");
-        (text.contains(&folder) && text.contains("serve")).then_some(text)
-    };
-    processes.filter_map(command).collect()
+fn check_starts(id: &str, job: &JobRecord, steps: &[JobState]) {
+    let request: JobRequest = serde_json::from_str(&job.spec).expect("a request");
+    let retries = request.retries.as_ref().map_or(0, |retries| i64::from(Retries::policy(retries).max));
+    assert!(
+        job.starts <= 1 + retries,
+        "I3: {id} was started {} times, and {retries} retries are asked",
+        job.starts
+    );
+    let noted = steps.iter().filter(|state| **state == JobState::Running).count() as i64;
+    assert!(job.starts <= noted, "I3: {id} was started {} times and noted as {steps:?}", job.starts);
 }

@@ -33,6 +33,7 @@ pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
+    /// Of the first tenant; a worker has none.
     pub(crate) key: String,
 }
 
@@ -54,30 +55,66 @@ impl Server {
     }
 
     fn start_with(data: &Path, options: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(options);
-        command.envs(variables.iter().copied());
+        Self::start_role_in(program(), "serve", data, options, variables, stderr)
+    }
+
+    /// Starts `serve` or `control` of a program.
+    pub(crate) fn start_role(program: &Path, role: &str, data: &Path, options: &[&str]) -> Self {
+        let options = [&["--log-level", "warn"], options].concat();
+        Self::start_role_in(program, role, data, &options, &[], Stdio::inherit())
+    }
+
+    fn start_role_in(
+        program: &Path,
+        role: &str,
+        data: &Path,
+        options: &[&str],
+        variables: &[(&str, &str)],
+        stderr: Stdio,
+    ) -> Self {
+        let data_option = data.to_string_lossy().into_owned();
+        let mut words = vec![role, "--data", &data_option];
+        if !options.contains(&"--listen") {
+            words.extend(["--listen", "127.0.0.1:0"]);
+        }
+        let mut server = Self::spawn(program, &[&words, options].concat(), variables, stderr);
+        server.key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
+        server
+    }
+
+    /// Starts a worker on a free port, for control planes.
+    pub(crate) fn start_worker(program: &Path, controls: &[&Self], token: &Path, options: &[&str]) -> Self {
+        let token = token.to_string_lossy().into_owned();
+        let controls: Vec<_> = controls.iter().map(|control| format!("http://{}", control.address)).collect();
+        let mut words = vec!["worker", "--service-token-file", &token, "--listen", "127.0.0.1:0"];
+        controls.iter().for_each(|url| words.extend(["--control", url]));
+        words.extend(["--log-level", "warn"]);
+        Self::spawn(program, &[&words, options].concat(), &[], Stdio::inherit())
+    }
+
+    fn spawn(program: &Path, words: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
+        let mut command = Command::new(program);
+        command.args(words).envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stdin(Stdio::null()).stderr(stderr);
         let mut child = command.spawn().expect("a server");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
-        let Some(address) = address(&mut stdout, "listening on http://") else {
+        let Some(address) = address(&mut stdout, "listening on ") else {
             let _ = child.kill();
-            panic!("the server does not listen");
+            panic!("{words:?} does not listen");
         };
-        let key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
-        Self { child, stdout, address, key }
+        Self { child, stdout, address, key: String::new() }
     }
 
     /// Where it has its metrics, if it was asked to have them apart.
     pub(crate) fn metrics_address(&mut self) -> SocketAddr {
-        address(&mut self.stdout, "metrics on http://").expect("an address of metrics")
+        address(&mut self.stdout, "metrics on ").expect("an address of metrics")
     }
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.expect("kill").success());
     }
@@ -91,6 +128,11 @@ impl Server {
         self.child.wait().expect("its end");
     }
 
+    /// Whether it still runs.
+    pub(crate) fn is_up(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
+    }
+
     /// Asks it to stop, and returns its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         self.signal("TERM");
@@ -98,11 +140,17 @@ impl Server {
     }
 }
 
-/// The address in the next line, which begins so.
-fn address(stdout: &mut BufReader<ChildStdout>, begin: &str) -> Option<SocketAddr> {
+/// The program under test.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_cofferdam"))
+}
+
+/// The address in the next line, in which this comes before it.
+fn address(stdout: &mut BufReader<ChildStdout>, before: &str) -> Option<SocketAddr> {
     let mut line = String::new();
     stdout.read_line(&mut line).expect("a line");
-    line.trim().strip_prefix(begin)?.trim_end_matches("/metrics").parse().ok()
+    let (_, url) = line.trim().split_once(before)?;
+    url.split_once("://")?.1.trim_end_matches("/metrics").parse().ok()
 }
 
 impl Drop for Server {

@@ -34,7 +34,7 @@ impl Control {
                 false => self.parts.store.probe_reading().await,
             };
             self.note_store(found);
-            self.note_worker(self.parts.worker.health().await);
+            self.note_worker(self.parts.fleet.health().await);
             let pause = if self.parts.gates.closed().next().is_some() { SOON } else { AT_TIMES };
             let _ = timeout(pause, async {
                 tokio::select! {
@@ -58,7 +58,7 @@ impl Control {
         self.set_gates(&STORE, closed, &said);
     }
 
-    fn note_worker(&self, health: Health) {
+    pub(crate) fn note_worker(&self, health: Health) {
         let (closed, said) = match health {
             Health::Ready => (None, String::new()),
             Health::NoWorker => (Some(Gate::NoWorker), String::new()),
@@ -76,7 +76,7 @@ impl Control {
             } else if self.parts.gates.open(gate) {
                 tracing::warn!(gate = gate.as_str(), "a gate is open again");
                 // Whatever waited for it need not wait for the next sweep.
-                self.parts.dispatcher.changed.notify_one();
+                self.parts.fleet.changed.notify_one();
             }
         }
     }

@@ -1,11 +1,14 @@
 //! `job.create`: a request becomes a job that is kept.
 
+use super::Attempt;
+use crate::fleet::signed;
+use crate::placement::Demand;
 use crate::terms::Terms;
 use crate::{Control, ControlError, Phase, Result, ids, now_ms, receipts};
-use cofferdam_api::{JobRequest, WebhookMade};
-use cofferdam_core::{InvalidValue, TaskId};
+use cofferdam_api::{JobRequest, Retries, WebhookMade};
+use cofferdam_core::{InvalidValue, Limits, TaskId};
 use cofferdam_policy::Permit;
-use cofferdam_store::{Accepted, Idempotency, NewJob};
+use cofferdam_store::{Accepted, Idempotency, JobSize, NewJob};
 use cofferdam_telemetry::{TRACE, current_traceparent};
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -23,6 +26,11 @@ pub struct Submitted {
 const MAX_METADATA: usize = 32;
 const MAX_METADATA_BYTES: usize = 512;
 
+/// More would only hide that something is broken.
+const MAX_RETRIES: u32 = 10;
+const MAX_BACKOFF_MS: u64 = 3_600_000;
+const MAX_QUEUE_MS: u64 = 30 * 24 * 3_600_000;
+
 impl Control {
     /// Keeps a job, and starts it at once where there is room. When this returns, it is on the disk.
     pub async fn create_job(
@@ -33,17 +41,13 @@ impl Control {
     ) -> Result<Submitted> {
         check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
-        let limits = self.parts.worker.check(&request)?;
+        let limits = self.parts.checker.check(&request)?;
         let inputs = self.check_inputs(permit, &request).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }
-        if !self.could_fit(limits.memory_bytes) {
-            let value = limits.memory_bytes.to_string();
-            return Err(
-                InvalidValue::new("limits.memory_bytes", value, "no worker has that much memory").into()
-            );
-        }
+        let demand = demand(&request, &limits);
+        self.check_fit(&demand)?;
         let (webhook, made) = self.take_webhook(&mut request)?.unzip();
         let id = ids::job()?;
         let task_id = match &request.task_id {
@@ -59,19 +63,24 @@ impl Control {
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
             terms: terms.write(),
             created_at_ms: now_ms(),
+            size: JobSize {
+                cpus_millis: signed(demand.cpus_millis),
+                memory_bytes: signed(demand.memory_bytes),
+            },
+            queue_deadline_ms: request.queue_timeout_ms.map(|time| now_ms().saturating_add(signed(time))),
             traceparent: current_traceparent(),
             webhook,
         };
         let quotas = self.quotas(permit.tenant()).await?;
-        let room = self.take_room(permit.tenant(), id.as_str(), limits.memory_bytes, &quotas);
+        let room = self.take_room(permit.tenant(), id.as_str(), &demand, &quotas);
         let details = json!({
             "work_sha256": receipts::work(&request).sha256,
             "policy_sha256": terms.policy_sha256,
         });
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
-        let claim = room.as_ref().map(|_| self.new_claim());
-        if claim.is_some() {
-            let details = json!({"worker": self.parts.instance});
+        let claim = room.as_ref().map(|room| self.new_claim(room));
+        if let Some(claim) = &claim {
+            let details = json!({"worker": claim.worker, "attempt": 1});
             events.push(self.event(permit, "job.running", id.as_str(), details));
         }
         let handle = self.parts.running.add(id.as_str());
@@ -87,15 +96,28 @@ impl Control {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
                 self.parts.metrics.phase(Phase::WaitForRoom, Duration::ZERO);
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
-                self.spawn_run(id.to_string(), tenant, task, fence, Some(request), handle, room);
-                Ok(Submitted { id: id.to_string(), webhook: made })
+                let (id, request) = (id.to_string(), Some(request));
+                let submitted = Submitted { id: id.clone(), webhook: made };
+                let (attempt, is_begun) = (1, false);
+                self.spawn_run(Attempt {
+                    id,
+                    tenant,
+                    task_id: task,
+                    fence,
+                    attempt,
+                    request,
+                    handle,
+                    room,
+                    is_begun,
+                });
+                Ok(submitted)
             }
             (other, _) => {
                 self.parts.running.remove(id.as_str());
                 let other = other.map_err(|error| self.queue_full(permit.tenant(), error))?;
                 match other {
                     Accepted::New { .. } => {
-                        self.parts.dispatcher.changed.notify_one();
+                        self.parts.fleet.changed.notify_one();
                         Ok(Submitted { id: id.to_string(), webhook: made })
                     }
                     Accepted::Before { id } => Ok(Submitted { id, webhook: None }),
@@ -103,6 +125,45 @@ impl Control {
                 }
             }
         }
+    }
+}
+
+impl Control {
+    /// Refuses what no worker that is there could ever run.
+    fn check_fit(&self, demand: &Demand) -> Result<()> {
+        let fleet = &self.parts.fleet;
+        if !fleet.has_open() {
+            return Err(ControlError::Unavailable("no worker is there to run jobs".to_owned()));
+        }
+        if fleet.could_fit(demand) {
+            return Ok(());
+        }
+        let anywhere = Demand { labels: Default::default(), ..demand.clone() };
+        if fleet.could_fit(&anywhere) {
+            let value = serde_json::to_string(&demand.labels).unwrap_or_default();
+            return Err(
+                InvalidValue::new("worker_labels", value, "no worker that is there carries them").into()
+            );
+        }
+        let small = Demand { memory_bytes: 0, ..anywhere };
+        let (field, value, fix) = match fleet.could_fit(&small) {
+            true => {
+                ("limits.memory_bytes", demand.memory_bytes.to_string(), "no worker has that much memory")
+            }
+            false => ("limits.cpus", format!("{}m", demand.cpus_millis), "no worker has that many CPUs"),
+        };
+        Err(InvalidValue::new(field, value, fix).into())
+    }
+}
+
+/// What a request wants of a worker.
+pub(crate) fn demand(request: &JobRequest, limits: &Limits) -> Demand {
+    Demand {
+        labels: request.worker_labels.clone(),
+        // What is asked for was checked; only one backend is built.
+        backend: "native".to_owned(),
+        cpus_millis: limits.cpus.millis().into(),
+        memory_bytes: limits.memory_bytes,
     }
 }
 
@@ -118,8 +179,23 @@ fn check(request: &JobRequest) -> Result<()> {
     if request.profile.is_some() {
         return unsupported("profile", "there are no profiles yet");
     }
-    if request.retries.is_some_and(|retries| retries > 0) {
-        return unsupported("retries", "jobs are started at most once for now");
+    if let Some(policy) = request.retries.as_ref().map(Retries::policy) {
+        if policy.max > MAX_RETRIES {
+            let value = policy.max.to_string();
+            return Err(InvalidValue::new("retries.max", value, "a job is retried at most 10 times").into());
+        }
+        if policy.backoff_ms > MAX_BACKOFF_MS {
+            let value = policy.backoff_ms.to_string();
+            return Err(InvalidValue::new("retries.backoff_ms", value, "it may be at most an hour").into());
+        }
+    }
+    if let Some(time) = request.queue_timeout_ms.filter(|time| !(1..=MAX_QUEUE_MS).contains(time)) {
+        let fix = format!("it must be from 1 to {MAX_QUEUE_MS}, which is 30 days");
+        return Err(InvalidValue::new("queue_timeout_ms", time.to_string(), fix).into());
+    }
+    if request.worker_labels.len() > MAX_METADATA {
+        let value = request.worker_labels.len().to_string();
+        return Err(InvalidValue::new("worker_labels", value, "it may have at most 32 entries").into());
     }
     if request.metadata.len() > MAX_METADATA {
         let value = request.metadata.len().to_string();

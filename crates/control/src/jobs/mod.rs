@@ -5,8 +5,14 @@ mod create;
 mod delete;
 mod get;
 mod list;
+mod log;
+mod retry;
 mod run;
 mod view;
+
+pub(crate) use create::demand;
+pub(crate) use retry::give_up;
+pub(crate) use run::Attempt;
 
 pub use create::Submitted;
 pub use view::job_view;

@@ -20,6 +20,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
         },
         created_at: timestamp(job.created_at_ms),
         output_expired: job.output_expired_at_ms.is_some(),
+        attempts: job.starts,
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
         webhook: None,
@@ -28,8 +29,10 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
 
 /// Puts what is kept as events where a result has its text.
 fn with_output(result: JobResult, output: &[OutputEvent]) -> JobResult {
+    // What earlier attempts wrote is there for whoever follows, and no part of the result.
+    let began = output.iter().rposition(|event| event.kind == OutputKind::Init).map_or(0, |at| at + 1);
     let text = |kind| {
-        let events = output.iter().filter(|event| event.kind == kind);
+        let events = output[began..].iter().filter(|event| event.kind == kind);
         let bytes: Vec<u8> = events.flat_map(|event| event.bytes.iter().copied()).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     };

@@ -26,7 +26,7 @@ impl Control {
     }
 
     async fn render_work(&self, text: &mut Text) {
-        let (slots, memory_bytes) = self.room_used();
+        let used = self.parts.fleet.used();
         let is_away = self.parts.gates.is_closed(Gate::StoreUnreachable);
         let queued = match is_away {
             true => None,
@@ -36,11 +36,11 @@ impl Control {
             text.name("cofferdam_queue_depth", Kind::Gauge, "Jobs that wait for a worker.");
             text.number("cofferdam_queue_depth", &[], queued);
         }
-        text.name("cofferdam_jobs_running", Kind::Gauge, "Jobs that run in this process.");
-        text.number("cofferdam_jobs_running", &[], slots);
+        text.name("cofferdam_jobs_running", Kind::Gauge, "Jobs that run under this process.");
+        text.number("cofferdam_jobs_running", &[], used.slots);
         text.name("cofferdam_memory_promised_bytes", Kind::Gauge, "Memory that running jobs may take.");
-        text.number("cofferdam_memory_promised_bytes", &[], memory_bytes);
-        let counts = self.parts.worker.counts();
+        text.number("cofferdam_memory_promised_bytes", &[], used.memory_bytes);
+        let counts = self.parts.fleet.counts();
         text.name("cofferdam_pool_starts_total", Kind::Counter, "Starts, from the pool or without it.");
         text.number("cofferdam_pool_starts_total", &[("kind", "hit")], counts.warm);
         text.number("cofferdam_pool_starts_total", &[("kind", "miss")], counts.cold);

@@ -2,15 +2,17 @@
 
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
-use cofferdam_control::{Capacity, Control, Health, OutputSink, RunEnd, Settings, Stream, Worker};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_control::{
+    Capacity, Checker, Control, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Settings, Stream,
+    Worker, Workers,
+};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_policy::{Action, Permit, Principal};
 use cofferdam_store::{Location, Store};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 /// Runs nothing: it says each of the lines of the code after a moment, and ends.
 #[derive(Debug)]
@@ -20,34 +22,34 @@ pub(crate) struct FakeWorker {
 
 #[async_trait]
 impl Worker for FakeWorker {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 4, memory_bytes: 1 << 40 }
-    }
-
     async fn health(&self) -> Health {
         self.health.lock().unwrap().clone()
     }
 
-    fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
-        Ok(Limits::default())
-    }
-
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        request: JobRequest,
-        output: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
+    async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
         output.started();
-        for line in request.code.unwrap_or_default().lines() {
+        for line in run.request.code.unwrap_or_default().lines() {
             output.push(Stream::Stdout, format!("{line}\n").as_bytes());
             tokio::time::sleep(Duration::from_millis(120)).await;
             output.ready().await;
         }
-        RunEnd::Errored { code: "fake", message: "it was never meant to run".to_owned() }
+        RunEnd::Errored { code: "fake".into(), message: "it was never meant to run".to_owned() }
     }
+}
+
+impl Checker for FakeWorker {
+    fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
+        Ok(Limits::default())
+    }
+}
+
+fn workers(worker: &Arc<FakeWorker>) -> Workers {
+    let offer = Offer {
+        labels: Default::default(),
+        backends: vec!["native".to_owned()],
+        capacity: Capacity { slots: 4, cpus_millis: 4_000, memory_bytes: 1 << 40 },
+    };
+    Workers { checker: worker.clone(), local: Some((worker.clone(), offer)), remote: None }
 }
 
 pub(crate) struct Bed {
@@ -69,15 +71,14 @@ impl Bed {
 
     pub(crate) async fn control(&self, settings: Settings) -> (Control, Arc<FakeWorker>) {
         let worker = Arc::new(FakeWorker { health: Mutex::new(Health::Ready) });
-        let given = Arc::<FakeWorker>::clone(&worker);
-        (Control::start(self.store.clone(), given, settings).await.unwrap(), worker)
+        (Control::start(self.store.clone(), workers(&worker), settings).await.unwrap(), worker)
     }
 
     /// Another control plane with a connection of its own, as in another process.
     pub(crate) async fn other(&self) -> Control {
         let store = Store::open(&Location::Sqlite(self.folder.join("store.db"))).await.unwrap();
         let worker = Arc::new(FakeWorker { health: Mutex::new(Health::Ready) });
-        Control::start(store, worker, Settings::default()).await.unwrap()
+        Control::start(store, workers(&worker), Settings::default()).await.unwrap()
     }
 
     pub(crate) async fn permit(

@@ -2,8 +2,11 @@
 
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
-use cofferdam_control::{Capacity, Control, OutputSink, RunEnd, Settings, TenantChange, Worker};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_control::{
+    Capacity, Checker, Control, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Settings, TenantChange,
+    Worker, Workers,
+};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_policy::{Action, Principal};
 use cofferdam_store::{Location, Store};
 use std::path::PathBuf;
@@ -14,7 +17,6 @@ use tokio::sync::{Semaphore, watch};
 /// Runs nothing: a job takes a permit of the gate, and is over.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    pub(crate) capacity: Capacity,
     pub(crate) open: Semaphore,
     /// The ids of jobs in the order in which they began.
     pub(crate) began: Mutex<Vec<String>>,
@@ -23,27 +25,18 @@ pub(crate) struct Gate {
 
 #[async_trait]
 impl Worker for Gate {
-    fn capacity(&self) -> Capacity {
-        self.capacity
+    async fn run(&self, run: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
+        self.began.lock().unwrap().push(run.id.to_string());
+        self.changed.send_modify(|count| *count += 1);
+        self.open.acquire().await.unwrap().forget();
+        RunEnd::Errored { code: "gate".into(), message: "it only waited".to_owned() }
     }
+}
 
+impl Checker for Gate {
     fn check(&self, request: &JobRequest) -> Result<Limits, InvalidValue> {
         let memory_bytes = request.limits.memory_bytes.unwrap_or(1 << 20);
         Ok(Limits { memory_bytes, ..Limits::default() })
-    }
-
-    async fn run(
-        &self,
-        id: JobId,
-        _: TaskId,
-        _: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        self.began.lock().unwrap().push(id.to_string());
-        self.changed.send_modify(|count| *count += 1);
-        self.open.acquire().await.unwrap().forget();
-        RunEnd::Errored { code: "gate", message: "it only waited".to_owned() }
     }
 }
 
@@ -67,13 +60,18 @@ impl Bed {
         std::fs::create_dir(&folder).unwrap();
         let store = Store::open(&Location::Sqlite(folder.join("store.db"))).await.unwrap();
         let gate = Arc::new(Gate {
-            capacity: Capacity { slots, memory_bytes },
             open: Semaphore::new(0),
             began: Mutex::default(),
             changed: watch::Sender::new(0),
         });
         Control::first_key(&store, "default").await.unwrap();
-        let control = Control::start(store, gate.clone(), Settings::default()).await.unwrap();
+        let offer = Offer {
+            labels: Default::default(),
+            backends: vec!["native".to_owned()],
+            capacity: Capacity { slots: slots as u64, cpus_millis: slots as u64 * 1000, memory_bytes },
+        };
+        let workers = Workers { checker: gate.clone(), local: Some((gate.clone(), offer)), remote: None };
+        let control = Control::start(store, workers, Settings::default()).await.unwrap();
         Self { control, gate, folder }
     }
 

@@ -4,7 +4,14 @@
 //! the ways in which it can be refused by the types of [`refusals`], and put it into `routes!` in its file.
 
 mod corrections;
+mod internal;
 pub(crate) mod refusals;
+mod worker;
+
+pub(crate) use internal::Root as InternalRoot;
+pub use internal::internal_openapi_json;
+pub(crate) use worker::Root as WorkerRoot;
+pub use worker::worker_openapi_json;
 
 use crate::routes;
 use cofferdam_api::{CompleteData, ErrorBody, ErrorData, FeedData, FeedInitData};
@@ -29,6 +36,7 @@ use utoipa::{Modify, OpenApi};
         (name = "keys", description = "Who may do what. A secret is shown once"),
         (name = "tenants", description = "Who owns, and how much each may have. For an operator"),
         (name = "audit", description = "What happened, in order"),
+        (name = "workers", description = "What runs jobs"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
     components(schemas(

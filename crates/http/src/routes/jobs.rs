@@ -248,12 +248,13 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
         futures_util::stream::unfold(state, move |(control, permit, id, mut follower, place)| async move {
             let (events, place) = match place {
                 Place::End => return None,
-                Place::Start => {
-                    (vec![event("init", Some(0), &InitData { seq: 0, id: id.clone() })], Place::Output)
-                }
+                Place::Start => (
+                    vec![event("init", Some(0), &InitData { seq: 0, id: id.clone(), attempt: None })],
+                    Place::Output,
+                ),
                 Place::Output => match follower.next().await {
                     Ok(Followed::Output(output)) => {
-                        (output.iter().map(|output| output_event(output)).collect(), Place::Output)
+                        (output.iter().map(|output| output_event(&id, output)).collect(), Place::Output)
                     }
                     Ok(Followed::Now | Followed::Stopped) => return None,
                     Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
@@ -282,10 +283,14 @@ fn event(name: &str, seq: Option<i64>, data: &impl Serialize) -> Event {
     }
 }
 
-fn output_event(output: &OutputEvent) -> Event {
+fn output_event(id: &str, output: &OutputEvent) -> Event {
     let (seq, name) = (output.seq, output.kind.as_str());
     let text = || String::from_utf8_lossy(&output.bytes).into_owned();
     match output.kind {
+        OutputKind::Init => {
+            let attempt = text().parse().ok();
+            event(name, Some(seq), &InitData { seq, id: id.to_owned(), attempt })
+        }
         OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text(), reason: None }),
         OutputKind::Stdout | OutputKind::Stderr => {
             let is_text = std::str::from_utf8(&output.bytes).is_ok();

@@ -12,6 +12,7 @@ mod metrics;
 mod receipts;
 mod signing_keys;
 mod tenants;
+pub(crate) mod workers;
 
 pub(crate) use docs::error_page;
 
@@ -30,7 +31,8 @@ pub(crate) fn all() -> OpenApiRouter<Control> {
         .merge(events::routes())
         .merge(receipts::routes())
         .merge(signing_keys::routes())
-        .merge(tenants::routes());
+        .merge(tenants::routes())
+        .merge(workers::routes());
     OpenApiRouter::with_openapi(Root::openapi())
         .merge(health::routes())
         .merge(metrics::routes())

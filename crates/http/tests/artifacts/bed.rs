@@ -3,8 +3,11 @@
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_artifacts::{Location as Place, MasterKey, Vault};
-use cofferdam_control::{ArtifactSettings, Capacity, Control, OutputSink, Quotas, RunEnd, Settings, Worker};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_control::{
+    ArtifactSettings, Capacity, Checker, Control, Offer, OutputSink, Quotas, RunEnd, RunOrder, RunSignals,
+    Settings, Worker, Workers,
+};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_http::HttpSettings;
 use cofferdam_store::{Location, Store};
 use serde_json::{Value, json};
@@ -15,31 +18,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 /// Runs nothing: these tests are about bytes that come from outside.
 struct NoWorker;
 
 #[async_trait]
 impl Worker for NoWorker {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 1, memory_bytes: 1 << 40 }
+    async fn run(&self, _: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
+        RunEnd::Errored { code: "sandbox_failed".into(), message: "there are no sandboxes here".to_owned() }
     }
+}
 
+impl Checker for NoWorker {
     fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
         Ok(Limits::default())
     }
+}
 
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        _: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        RunEnd::Errored { code: "sandbox_failed", message: "there are no sandboxes here".to_owned() }
-    }
+fn workers() -> Workers {
+    let offer = Offer {
+        labels: Default::default(),
+        backends: vec!["native".to_owned()],
+        capacity: Capacity { slots: 1, cpus_millis: 1_000, memory_bytes: 1 << 40 },
+    };
+    Workers { checker: Arc::new(NoWorker), local: Some((Arc::new(NoWorker), offer)), remote: None }
 }
 
 pub(crate) struct Bed {
@@ -90,14 +92,13 @@ async fn server_at(folder: PathBuf, place: &Place, artifacts: ArtifactSettings, 
     let store = Store::open(&Location::Sqlite(folder.join("store.db"))).await.unwrap();
     let vault = Vault::open(place, MasterKey::open_or_make(&folder.join("master.key")).unwrap()).unwrap();
     let settings = Settings { artifacts, quotas, ..Settings::default() };
-    let control =
-        Control::start_with(store.clone(), Arc::new(NoWorker), settings, Some(vault)).await.unwrap();
+    let control = Control::start_with(store.clone(), workers(), settings, Some(vault)).await.unwrap();
     let key = Control::first_key(&store, "t1").await.unwrap().secret;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client { address: listener.local_addr().unwrap(), key };
     tokio::spawn(cofferdam_http::serve(
         listener,
-        control.clone(),
+        cofferdam_http::router(control.clone()),
         HttpSettings::default(),
         None,
         std::future::pending(),

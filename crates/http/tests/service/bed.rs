@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_artifacts::{Location as Place, MasterKey, Vault};
 use cofferdam_control::{
-    Capacity, Control, FIRST_TENANT, OutputSink, RunEnd, Settings, SigningSettings, Worker,
+    Capacity, Checker, Control, FIRST_TENANT, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Settings,
+    SigningSettings, Worker, Workers,
 };
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_http::{HttpSettings, Tls};
 use cofferdam_store::{Location, Store};
 use std::net::SocketAddr;
@@ -15,33 +16,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 /// Takes as long as the code says, in milliseconds, and runs nothing.
 struct Idle;
 
 #[async_trait]
 impl Worker for Idle {
-    fn capacity(&self) -> Capacity {
-        Capacity { slots: 100, memory_bytes: 1 << 40 }
+    async fn run(&self, run: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
+        let ms = run.request.code.and_then(|code| code.parse().ok()).unwrap_or(0);
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        RunEnd::Errored { code: "idle".into(), message: "it only waited".to_owned() }
     }
+}
 
+impl Checker for Idle {
     fn check(&self, _: &JobRequest) -> Result<Limits, InvalidValue> {
         Ok(Limits::default())
     }
+}
 
-    async fn run(
-        &self,
-        _: JobId,
-        _: TaskId,
-        request: JobRequest,
-        _: &mut dyn OutputSink,
-        _: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        let ms = request.code.and_then(|code| code.parse().ok()).unwrap_or(0);
-        tokio::time::sleep(Duration::from_millis(ms)).await;
-        RunEnd::Errored { code: "idle", message: "it only waited".to_owned() }
-    }
+fn workers() -> Workers {
+    let offer = Offer {
+        labels: Default::default(),
+        backends: vec!["native".to_owned()],
+        capacity: Capacity { slots: 100, cpus_millis: 1_000_000, memory_bytes: 1 << 40 },
+    };
+    Workers { checker: Arc::new(Idle), local: Some((Arc::new(Idle), offer)), remote: None }
 }
 
 pub(crate) struct Bed {
@@ -69,7 +69,7 @@ impl Bed {
         let settings = Settings { signing, ..settings };
         let master = MasterKey::open_or_make(&folder.join("master.key")).unwrap();
         let vault = Vault::open(&Place::Folder(folder.join("artifacts")), master).unwrap();
-        let control = Control::start_with(store, Arc::new(Idle), settings, Some(vault)).await.unwrap();
+        let control = Control::start_with(store, workers(), settings, Some(vault)).await.unwrap();
         Self { control, key, folder }
     }
 
@@ -83,7 +83,7 @@ impl Bed {
         let address = listener.local_addr().unwrap();
         tokio::spawn(cofferdam_http::serve(
             listener,
-            self.control.clone(),
+            cofferdam_http::router(self.control.clone()),
             settings,
             tls,
             std::future::pending(),

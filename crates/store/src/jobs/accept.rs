@@ -2,6 +2,8 @@
 
 use super::Claim;
 use super::tell::tell;
+use crate::engine::Kind;
+use crate::workers::{has_room, may_run};
 use crate::{
     AuditEvent, Idempotency, Kept, Millis, NewWebhook, Result, Store, StoreError, audit, idempotency,
     tenants, texts, webhooks,
@@ -21,9 +23,19 @@ pub struct NewJob {
     /// Under which it was let in: what its receipt says and the request does not.
     pub terms: Option<String>,
     pub created_at_ms: Millis,
+    pub size: JobSize,
+    /// It does not wait in the queue for longer.
+    pub queue_deadline_ms: Option<Millis>,
     /// The trace that it is a part of, for whoever runs it later.
     pub traceparent: Option<String>,
     pub webhook: Option<NewWebhook>,
+}
+
+/// What a job takes of a worker while it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobSize {
+    pub cpus_millis: i64,
+    pub memory_bytes: i64,
 }
 
 /// What became of a request for a job.
@@ -47,7 +59,8 @@ impl Store {
         events: Vec<AuditEvent>,
     ) -> Result<Accepted> {
         check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
-        self.writer.write(Accept { job, claim, idempotency, events, most_queued: None }).await
+        let kind = self.engine.kind();
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued: None, kind }).await
     }
 
     /// The same, but a job that would have to wait is refused where `most_queued` of its tenant's wait already.
@@ -60,7 +73,8 @@ impl Store {
         most_queued: i64,
     ) -> Result<Accepted> {
         check_accept(&job, claim.as_ref(), idempotency.as_ref(), &events)?;
-        self.writer.write(Accept { job, claim, idempotency, events, most_queued: Some(most_queued) }).await
+        let (kind, most_queued) = (self.engine.kind(), Some(most_queued));
+        self.writer.write(Accept { job, claim, idempotency, events, most_queued, kind }).await
     }
 }
 
@@ -72,6 +86,7 @@ fn check_accept(
 ) -> Result<()> {
     check_new(job)?;
     texts::check([
+        ("the owner", claim.map(|claim| claim.owner.as_str())),
         ("the worker", claim.map(|claim| claim.worker.as_str())),
         ("the idempotency key", idempotency.map(|taken| taken.name.as_str())),
         ("the hash of the body", idempotency.map(|taken| taken.body_hash.as_str())),
@@ -80,7 +95,19 @@ fn check_accept(
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _, traceparent, webhook } = job;
+    let NewJob {
+        id,
+        tenant,
+        agent,
+        task_id,
+        spec,
+        terms,
+        created_at_ms: _,
+        size: _,
+        queue_deadline_ms: _,
+        traceparent,
+        webhook,
+    } = job;
     texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
     texts::check([("the trace", traceparent.as_deref())])?;
     webhook.as_ref().map_or(Ok(()), webhooks::check)?;
@@ -98,6 +125,7 @@ struct Accept {
     idempotency: Option<Idempotency>,
     events: Vec<AuditEvent>,
     most_queued: Option<i64>,
+    kind: Kind,
 }
 
 impl crate::writer::Act<Accepted> for Accept {
@@ -105,7 +133,7 @@ impl crate::writer::Act<Accepted> for Accept {
     where
         Self: 'c,
     {
-        let Self { job, claim, idempotency, events, most_queued } = self;
+        let Self { job, claim, idempotency, mut events, most_queued, kind } = self;
         if let Some(name) = &idempotency {
             match idempotency::take(connection, &job.tenant, name, &job.id, job.created_at_ms).await? {
                 Kept::New => {}
@@ -113,6 +141,20 @@ impl crate::writer::Act<Accepted> for Accept {
                 Kept::Other => return Ok(Accepted::OtherBody),
             }
         }
+        let claim = match claim {
+            Some(claim)
+                if may_run(connection, &claim, &job.tenant).await?
+                    && has_room(connection, &claim, job.size).await? =>
+            {
+                Some(claim)
+            }
+            // Somebody else's job has the room: this one waits for the next.
+            Some(_) => {
+                events.retain(|event| event.kind != "job.running");
+                None
+            }
+            None => None,
+        };
         // Counted only for what waits: a job that starts at once costs nothing here.
         if let (None, Some(most)) = (&claim, most_queued) {
             let queued = tenants::count_queued(connection, &job.tenant).await?;
@@ -125,12 +167,15 @@ impl crate::writer::Act<Accepted> for Accept {
             None => (JobState::Queued, 0),
         };
         let started_at = claim.as_ref().map(|_| job.created_at_ms);
-        let (worker, lease) = claim.map(|claim| (claim.worker, claim.lease_until_ms)).unzip();
-        sqlx::query(
+        let lease = claim.as_ref().map(|claim| claim.lease_ms);
+        let (owner, worker) = claim.map(|claim| (claim.owner, claim.worker)).unzip();
+        let now = kind.now_ms();
+        sqlx::query(sqlx::AssertSqlSafe(format!(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, worker, lease_until_ms, started_at_ms, terms, traceparent, has_webhook) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14)",
-        )
+             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms, started_at_ms, terms, \
+             traceparent, has_webhook) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14, $15, $16, $17, $18)"
+        )))
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
         .bind(job.agent)
@@ -139,8 +184,12 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(job.created_at_ms)
         .bind(job.spec)
         .bind(fence)
+        .bind(owner)
         .bind(worker)
         .bind(lease)
+        .bind(job.size.cpus_millis)
+        .bind(job.size.memory_bytes)
+        .bind(job.queue_deadline_ms)
         .bind(started_at)
         .bind(job.terms)
         .bind(job.traceparent)

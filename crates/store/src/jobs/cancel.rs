@@ -41,7 +41,7 @@ impl crate::writer::Act<JobState> for Cancel {
              transition_at_ms ELSE $2 END, state = CASE WHEN state = 'running' THEN 'running' ELSE 'cancelled' END, \
              reason = CASE WHEN state = 'running' THEN reason ELSE 'cancelled' END \
              WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') \
-             RETURNING state, fence, has_webhook",
+             RETURNING state, starts, has_webhook",
         )
         .bind(by)
         .bind(event.at_ms)

@@ -56,7 +56,7 @@ impl crate::writer::Act<()> for FinishClaimed {
         let done = sqlx::query(
             "UPDATE jobs SET state = $1, reason = $2, message = $3, result = $4, transition_at_ms = $5, \
              lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8 \
-             RETURNING has_webhook",
+             RETURNING starts, has_webhook",
         )
         .bind(state.as_str())
         .bind(reason)
@@ -73,8 +73,8 @@ impl crate::writer::Act<()> for FinishClaimed {
             current(connection, &tenant, &id).await?;
             return Err(why(connection, &id, Some(fence), state).await);
         };
-        if done.try_get::<i64, _>(0)? != 0 {
-            tell(connection, &id, "finished", fence, state, result.as_deref(), at_ms).await?;
+        if done.try_get::<i64, _>(1)? != 0 {
+            tell(connection, &id, "finished", done.try_get(0)?, state, result.as_deref(), at_ms).await?;
         }
         output::append(connection, &id, self.output).await?;
         audit::append(connection, &tenant, &[self.event]).await

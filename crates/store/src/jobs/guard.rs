@@ -6,7 +6,7 @@ use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
 /// Why a guarded change changed nothing.
-pub(super) async fn why(
+pub(crate) async fn why(
     connection: &mut AnyConnection,
     id: &str,
     fence: Option<i64>,

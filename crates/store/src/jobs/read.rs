@@ -1,6 +1,7 @@
 //! Jobs are looked at.
 
 use super::record::{COLUMNS, JobRecord, record};
+use crate::engine::Kind;
 use crate::{Millis, Result, Store, limit};
 use cofferdam_core::JobState;
 use sqlx::Row;
@@ -49,10 +50,10 @@ impl Store {
         row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
-    /// A tenant's jobs that wait for a worker, oldest first.
+    /// A tenant's jobs that wait for a worker and for nothing else, oldest first.
     pub async fn queued_of(&self, tenant: &str, limit: i64) -> Result<Vec<JobRecord>> {
         limit::check(limit)?;
-        let query = sqlx::query(sqlx::AssertSqlSafe(queued())).bind(tenant).bind(limit);
+        let query = sqlx::query(sqlx::AssertSqlSafe(queued(self.engine.kind()))).bind(tenant).bind(limit);
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 }
@@ -86,8 +87,10 @@ pub(crate) fn list(filter: &JobFilter) -> String {
 const UNFINISHED: &str = "state IN ('accepted', 'queued', 'running')";
 const ENDED: &str = "state NOT IN ('accepted', 'queued', 'running')";
 
-pub(crate) fn queued() -> String {
+pub(crate) fn queued(kind: Kind) -> String {
+    let now = kind.now_ms();
     format!(
-        "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND tenant_id = $1 ORDER BY created_at_ms, id LIMIT $2"
+        "SELECT {COLUMNS} FROM jobs WHERE state = 'queued' AND tenant_id = $1 \
+         AND (not_before_ms IS NULL OR not_before_ms <= {now}) ORDER BY created_at_ms, id LIMIT $2"
     )
 }

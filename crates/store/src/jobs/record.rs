@@ -26,14 +26,20 @@ pub struct JobRecord {
     pub terms: Option<String>,
     /// Since when its output is not kept any more, if it had any.
     pub output_expired_at_ms: Option<Millis>,
+    /// The process that answers for it while it runs.
+    pub owner: Option<String>,
+    pub lease_until_ms: Option<Millis>,
     pub traceparent: Option<String>,
 }
 
-pub(super) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, transition_at_ms, \
-                       spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, output_expired_at_ms, \
-                       traceparent";
+pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, \
+                       transition_at_ms, spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, \
+                       output_expired_at_ms, owner, lease_until_ms, traceparent";
 
-pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
+/// How many [`COLUMNS`] there are.
+pub(crate) const COLUMN_COUNT: usize = 21;
+
+pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
         id: row.try_get(0)?,
         tenant: row.try_get(1)?,
@@ -53,7 +59,9 @@ pub(super) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         started_at_ms: row.try_get(15)?,
         terms: row.try_get(16)?,
         output_expired_at_ms: row.try_get(17)?,
-        traceparent: row.try_get(18)?,
+        owner: row.try_get(18)?,
+        lease_until_ms: row.try_get(19)?,
+        traceparent: row.try_get(20)?,
     })
 }
 

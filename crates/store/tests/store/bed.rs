@@ -2,7 +2,9 @@
 
 use crate::postgres;
 use cofferdam_core::JobState;
-use cofferdam_store::{AuditEvent, Claim, Finish, Idempotency, Location, NewJob, Store};
+use cofferdam_store::{
+    AuditEvent, Claim, Finish, GivenUp, Idempotency, JobSize, Location, NewJob, Next, Store,
+};
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection, Executor};
 use std::path::PathBuf;
@@ -106,13 +108,21 @@ pub(crate) fn new_job(id: &str) -> NewJob {
         spec: r#"{"argv":["true"]}"#.to_owned(),
         terms: Some("{}".to_owned()),
         created_at_ms: 100,
+        size: JobSize { cpus_millis: 1_000, memory_bytes: 64 },
+        queue_deadline_ms: None,
         traceparent: None,
         webhook: None,
     }
 }
 
 pub(crate) fn claim(worker: &str) -> Claim {
-    Claim { worker: worker.to_owned(), lease_until_ms: 5_000 }
+    Claim {
+        owner: worker.to_owned(),
+        worker: worker.to_owned(),
+        lease_ms: 60_000,
+        room: None,
+        most_running: None,
+    }
 }
 
 pub(crate) fn finish(id: &str, fence: i64, state: JobState) -> Finish {
@@ -125,6 +135,19 @@ pub(crate) fn finish(id: &str, fence: i64, state: JobState) -> Finish {
         message: None,
         result: Some(r#"{"exit_code":0}"#.to_owned()),
         at_ms: 2_000,
+    }
+}
+
+pub(crate) fn given_up(id: &str, fence: i64, next: Next) -> GivenUp {
+    GivenUp {
+        id: id.to_owned(),
+        tenant: TENANT.to_owned(),
+        fence,
+        seen_lease_ms: None,
+        next,
+        reason: "worker_gone".to_owned(),
+        message: "it is gone".to_owned(),
+        at_ms: 3_000,
     }
 }
 

@@ -111,33 +111,3 @@ pub(crate) async fn a_finished_job_is_not_cancelled(bed: Bed) {
     assert_eq!(store.job(TENANT, "job_a").await.unwrap(), before);
     assert_eq!(store.verify_audit(TENANT).await.unwrap(), entries);
 }
-
-pub(crate) async fn jobs_of_other_workers_are_lost_once(bed: Bed) {
-    let store = bed.open().await;
-    queue(&store, "queued").await;
-    start(&store, "mine", "w1").await;
-    start(&store, "theirs", "w2").await;
-    start(&store, "theirs too", "w3").await;
-    start(&store, "over", "w2").await;
-    end(&store, "over", 1, JobState::Succeeded).await.unwrap();
-    let mut lost = store.lose_all_but("w1".to_owned(), 3_000).await.unwrap();
-    lost.sort();
-    assert_eq!(lost, ["theirs", "theirs too"]);
-    let states = [
-        ("queued", JobState::Queued),
-        ("mine", JobState::Running),
-        ("theirs", JobState::Lost),
-        ("theirs too", JobState::Lost),
-        ("over", JobState::Succeeded),
-    ];
-    for (id, expected) in states {
-        assert_eq!(state(&store, id).await, expected, "{id}");
-    }
-    assert_eq!(store.verify_audit(TENANT).await.unwrap(), 5 + 1 + 2);
-    let job = store.job(TENANT, "theirs").await.unwrap();
-    assert_eq!(store.lose_all_but("w1".to_owned(), 4_000).await.unwrap(), [""; 0]);
-    assert_eq!(store.job(TENANT, "theirs").await.unwrap(), job);
-    assert_eq!(store.verify_audit(TENANT).await.unwrap(), 5 + 1 + 2);
-    let late = end(&store, "theirs", 1, JobState::Succeeded).await;
-    assert_refused!(late, StoreError::WrongState { state: JobState::Lost, .. });
-}

@@ -27,6 +27,8 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         output_expired_at_ms: None,
         started_at_ms: None,
         terms: Some("{}".to_owned()),
+        owner: None,
+        lease_until_ms: None,
         traceparent: None,
     };
     assert_eq!(store.job(TENANT, "job_a").await.unwrap().as_ref(), Some(&expected));

@@ -1,8 +1,8 @@
 //! Whatever is asked for in whatever order, a job only moves as `JobState` allows, and is over once.
 
-use crate::bed::{Bed, TENANT, claim, end, event, new_job, unique};
+use crate::bed::{Bed, TENANT, claim, end, event, given_up, new_job, unique};
 use cofferdam_core::JobState;
-use cofferdam_store::{JobRecord, Store};
+use cofferdam_store::{JobRecord, Next, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -15,7 +15,7 @@ enum Verb {
     Claim,
     Finish { fence: i64, state: JobState },
     Cancel,
-    LoseAllBut { worker: &'static str },
+    GiveUp { fence: i64, next: Next },
 }
 
 fn verbs() -> impl Strategy<Value = Verb> {
@@ -24,7 +24,8 @@ fn verbs() -> impl Strategy<Value = Verb> {
         (0..3i64, prop::sample::select(JobState::ALL.to_vec()))
             .prop_map(|(fence, state)| Verb::Finish { fence, state }),
         Just(Verb::Cancel),
-        prop::sample::select(vec!["w1", "w2"]).prop_map(|worker| Verb::LoseAllBut { worker }),
+        (0..3i64, prop::sample::select(vec![Next::Lost, Next::Again { wait_ms: 0 }, Next::Unstarted]))
+            .prop_map(|(fence, next)| Verb::GiveUp { fence, next }),
     ]
 }
 
@@ -37,7 +38,9 @@ async fn apply(store: &Store, id: &str, verb: Verb) {
             let event = event("job.cancelled", id);
             store.cancel(TENANT.to_owned(), id.to_owned(), "key".to_owned(), event).await.map(drop)
         }
-        Verb::LoseAllBut { worker } => store.lose_all_but(worker.to_owned(), 9).await.map(drop),
+        Verb::GiveUp { fence, next } => {
+            store.give_up(given_up(id, fence, next), Vec::new(), event("job.given_up", id)).await
+        }
     };
 }
 
@@ -54,8 +57,13 @@ async fn walk(store: &Store, is_claimed: bool, verbs: Vec<Verb>) -> Result<(), T
         }
         let may = after.state == before.state || before.state.may_become(after.state);
         prop_assert!(may, "{:?}: {} became {}", verb, before.state, after.state);
-        prop_assert!(after.state != JobState::Queued || before.state == JobState::Queued, "{:?}", verb);
-        prop_assert!(after.fence >= before.fence && after.starts == after.fence, "{:?}", after);
+        let is_asked = matches!(verb, Verb::GiveUp { next: Next::Again { .. } | Next::Unstarted, .. });
+        prop_assert!(
+            after.state != JobState::Queued || before.state == JobState::Queued || is_asked,
+            "{:?}",
+            verb
+        );
+        prop_assert!(after.fence >= before.fence && after.starts <= after.fence, "{:?}", after);
         before = after;
     }
     Ok(())

@@ -15,6 +15,7 @@ mod idempotency;
 mod jobs;
 mod key_use;
 mod keys;
+mod leases;
 mod lifecycle;
 mod locks;
 mod opening;
@@ -29,6 +30,7 @@ mod texts;
 mod upgrade;
 mod watching;
 mod webhooks;
+mod workers;
 mod writing;
 
 macro_rules! on_both_engines {
@@ -57,7 +59,13 @@ on_both_engines! {
         a_claim_is_won_once, pages_have_no_gap_and_no_repetition, lists_are_filtered;
     guards: a_finish_needs_the_last_fence, a_finish_needs_a_running_job, a_finish_is_written_once,
         a_finish_needs_a_final_state, a_finish_needs_the_right_tenant, a_cancelled_queued_job_is_over,
-        a_cancelled_running_job_is_marked, whoever_cancels_first_has_cancelled, a_finished_job_is_not_cancelled, jobs_of_other_workers_are_lost_once;
+        a_cancelled_running_job_is_marked, whoever_cancels_first_has_cancelled, a_finished_job_is_not_cancelled;
+    leases: a_renewed_lease_is_nobody_elses, whoever_was_taken_over_writes_nothing, a_renewal_in_between_wins,
+        the_leases_of_a_dead_node_are_over_at_once, a_job_that_is_given_up_is_lost_once,
+        a_retried_job_waits_and_is_another_attempt, what_was_not_started_does_not_count,
+        a_cancel_is_told_to_the_owner, a_job_waits_no_longer_than_it_may;
+    workers: a_worker_is_known_by_its_heartbeats, two_stores_together_never_give_a_worker_too_much,
+        cpus_and_memory_are_counted_too, two_stores_together_start_no_more_than_a_tenant_may_have;
     delete: only_finished_jobs_are_deleted, a_deleted_job_leaves_no_output;
     lifecycle: states_only_move_as_allowed;
     idempotency: the_same_request_makes_one_job, another_body_is_told, tenants_and_routes_do_not_share_names,

@@ -44,7 +44,7 @@ pub(crate) async fn nothing_reads_a_whole_table(bed: Bed) {
         .await
         .unwrap();
     }
-    let statements = cofferdam_store::statements();
+    let statements = cofferdam_store::statements(is_sqlite);
     assert!(statements.len() > 10);
     let mut costly = Vec::new();
     for statement in &statements {

@@ -57,6 +57,8 @@ pub(crate) async fn everything_of_version_1_is_there(bed: Bed) {
         started_at_ms: None,
         terms: None,
         output_expired_at_ms: None,
+        owner: None,
+        lease_until_ms: None,
         traceparent: None,
     };
     assert_eq!(get(&store, TENANT, 'a').await, expected);

@@ -1,12 +1,12 @@
 //! What is to be told of jobs: noted with what it tells of, taken once, ended once, and forgotten in the end.
 
-use crate::bed::{Bed, OTHER, TENANT, claim, end, event, new_job};
+use crate::bed::{Bed, OTHER, TENANT, claim, end, event, given_up, new_job};
 use cofferdam_core::JobState;
-use cofferdam_store::{Delivery, NewWebhook, Store};
+use cofferdam_store::{Delivery, NewJob, NewWebhook, Next, Store};
 
 async fn accept(store: &Store, id: &str, events: &str, claimed: bool) {
     let webhook = NewWebhook { url: format!("https://{id}/"), secret: "s".into(), events: events.into() };
-    let job = cofferdam_store::NewJob { webhook: Some(webhook), ..new_job(id) };
+    let job = NewJob { webhook: Some(webhook), ..new_job(id) };
     let claim = claimed.then(|| claim("w1"));
     store.accept(job, claim, None, vec![event("job.accepted", id)]).await.unwrap();
 }
@@ -33,6 +33,10 @@ pub(crate) async fn each_change_is_noted_for_those_who_want_it(bed: Bed) {
     accept(&store, "job_queued", "running finished", false).await;
     accept(&store, "job_cancelled", "finished", false).await;
     accept(&store, "job_lost", "finished", true).await;
+    accept(&store, "job_restored", "finished", true).await;
+    let webhook = NewWebhook { url: "https://e/".into(), secret: "s".into(), events: "finished".into() };
+    let job = NewJob { webhook: Some(webhook), queue_deadline_ms: Some(4_000), ..new_job("job_expired") };
+    store.accept(job, None, None, Vec::new()).await.unwrap();
     store.accept(new_job("job_none"), Some(claim("w1")), None, vec![]).await.unwrap();
     assert_eq!(states(&store, "job_end").await, Vec::<String>::new());
     for id in ["job_all", "job_end", "job_none"] {
@@ -46,8 +50,17 @@ pub(crate) async fn each_change_is_noted_for_those_who_want_it(bed: Bed) {
     assert_eq!(states(&store, "job_queued").await, ["running 1"]);
     assert_eq!(states(&store, "job_cancelled").await, ["cancelled 0"]);
     assert_eq!(states(&store, "job_none").await, Vec::<String>::new());
-    store.lose_all_but("w2".into(), 3_000).await.unwrap();
-    assert_eq!(states(&store, "job_lost").await, ["lost 1"]);
+    let retried = given_up("job_lost", 1, Next::Again { wait_ms: 0 });
+    store.give_up(retried, Vec::new(), event("job.retried", "job_lost")).await.unwrap();
+    assert_eq!(states(&store, "job_lost").await, Vec::<String>::new(), "it has not ended");
+    store.claim("job_lost".into(), claim("w1"), event("job.running", "job_lost")).await.unwrap();
+    let lost = given_up("job_lost", 2, Next::Lost);
+    store.give_up(lost, Vec::new(), event("job.finished", "job_lost")).await.unwrap();
+    assert_eq!(states(&store, "job_lost").await, ["lost 2"]);
+    store.expire_queued(5_000).await.unwrap();
+    assert_eq!(states(&store, "job_expired").await, ["expired 0"]);
+    store.settle_restored(false, 6_000).await.unwrap();
+    assert_eq!(states(&store, "job_restored").await, ["lost 1"]);
     assert_eq!(store.deliveries_of(OTHER, "job_all").await.unwrap(), []);
     let done = &store.deliveries_of(TENANT, "job_end").await.unwrap()[0];
     let facts: serde_json::Value = serde_json::from_str(&done.facts).unwrap();

@@ -1,14 +1,8 @@
-//! Where the service keeps artifacts, from the command line and the environment, and a job's way to them.
+//! Where the service keeps artifacts, from the command line and the environment.
 
 use crate::exit::Failure;
-use async_trait::async_trait;
 use cofferdam_artifacts::{Bucket, Location, MasterKey, Vault};
-use cofferdam_control::ArtifactDesk;
-use cofferdam_worker::artifacts::{ArtifactPath, ArtifactStore};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tokio::io::AsyncRead;
 
 /// Opens the place that `--artifacts` names: `s3://BUCKET`, or a folder; by default one beside the database.
 pub(super) fn vault(place: Option<&str>, data: &Path) -> Result<Vault, Failure> {
@@ -41,20 +35,6 @@ fn bucket_of(name: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Bu
         secret_access_key: Some(needed("AWS_SECRET_ACCESS_KEY")?),
         session_token: variable("AWS_SESSION_TOKEN"),
     })
-}
-
-/// Passes what a job leaves on from the worker's trait to control's.
-pub(super) struct Desk(pub(super) Arc<dyn ArtifactDesk>);
-
-#[async_trait]
-impl ArtifactStore for Desk {
-    async fn put(
-        &mut self,
-        path: &ArtifactPath,
-        content: &mut (dyn AsyncRead + Send + Sync + Unpin),
-    ) -> io::Result<u64> {
-        self.0.keep(&path.to_string(), content).await
-    }
 }
 
 #[cfg(test)]

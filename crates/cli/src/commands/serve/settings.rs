@@ -1,34 +1,33 @@
-//! The settings of `cofferdam serve`, from its flags, the environment and its file.
+//! The settings of `cofferdam serve` and `cofferdam control`, from their flags, the environment and a file.
 
-use crate::args::{ObserveArgs, ServeArgs};
+use crate::args::{CapacityArgs, ObserveArgs, ServiceArgs};
 use crate::config::{self, Config, Flag};
 use crate::exit::Failure;
 
-pub(super) fn read(args: &ServeArgs) -> Result<Config, Failure> {
-    let flags = flags(args)?;
+pub(super) fn read(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Config, Failure> {
+    let flags = flags(args, capacity)?;
     let loaded = config::load(file(args).as_deref(), config::environment(), &flags)?;
     Ok(loaded.config)
 }
 
-fn file(args: &ServeArgs) -> Option<std::path::PathBuf> {
+fn file(args: &ServiceArgs) -> Option<std::path::PathBuf> {
     args.config.clone().or_else(config::default_file)
 }
 
 /// The flags that were given. Those of a setting's own come last, so they go over `--set`.
-fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
-    let ServeArgs {
+fn flags(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Vec<Flag>, Failure> {
+    let ServiceArgs {
         config: _,
         data,
         listen,
         database,
         artifacts,
-        slots,
-        memory,
         tls_cert,
         tls_key,
         plain_http_anywhere,
         dev_no_auth,
-        observe: ObserveArgs { metrics_listen, log_format, log_level, otlp },
+        lease,
+        observe: ObserveArgs { metrics_listen, log },
         webhook_allow,
         webhook_http,
         set,
@@ -51,16 +50,18 @@ fn flags(args: &ServeArgs) -> Result<Vec<Flag>, Failure> {
         ("--listen", "serve.listen", listen),
         ("--database", "serve.database", database),
         ("--artifacts", "serve.artifacts", artifacts),
-        ("--slots", "serve.slots", slots),
-        ("--memory", "serve.memory", memory),
+        ("--slots", "serve.slots", capacity.map_or(&None, |capacity| &capacity.slots)),
+        ("--cpus", "serve.cpus", capacity.map_or(&None, |capacity| &capacity.cpus)),
+        ("--memory", "serve.memory", capacity.map_or(&None, |capacity| &capacity.memory)),
         ("--tls-cert", "tls.cert", tls_cert),
         ("--tls-key", "tls.key", tls_key),
         ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
+        ("--lease", "serve.lease", lease),
         ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
         ("--metrics-listen", "observe.metrics_listen", metrics_listen),
-        ("--log-format", "observe.log_format", log_format),
-        ("--log-level", "observe.log_level", log_level),
-        ("--otlp", "observe.otlp", otlp),
+        ("--log-format", "observe.log_format", &log.log_format),
+        ("--log-level", "observe.log_level", &log.log_level),
+        ("--otlp", "observe.otlp", &log.otlp),
         ("--webhook-allow", "webhooks.allow", &hooks_allow),
         ("--webhook-http", "webhooks.http", &hooks_http),
     ];

@@ -1,8 +1,9 @@
 //! `[serve]`: the process itself.
 
 use crate::config::Config;
-use crate::config::kinds::{Address, Count, Folder, Maybe, Size, Switch, Text, Time};
+use crate::config::kinds::{Address, Count, Cpus, Folder, Maybe, Size, Switch, Text, Time};
 use crate::config::setting::{Clash, Section, setting};
+use cofferdam_core::Cpus as CpuShare;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,8 @@ pub(crate) struct ServeConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) database: Option<String>,
     pub(crate) artifacts: Option<String>,
-    pub(crate) slots: Option<usize>,
+    pub(crate) slots: Option<u64>,
+    pub(crate) cpus: Option<CpuShare>,
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) drain: Duration,
     pub(crate) plain_http_anywhere: bool,
@@ -27,6 +29,7 @@ impl Default for ServeConfig {
             database: None,
             artifacts: None,
             slots: None,
+            cpus: None,
             memory_bytes: None,
             drain: Duration::from_secs(30),
             plain_http_anywhere: false,
@@ -63,10 +66,17 @@ pub(crate) const SECTION: Section = Section {
         ),
         setting!(
             "slots",
-            Maybe<Count<usize>>,
+            Maybe<Count<u64>>,
             serve.slots,
             "jobs that may run at once; four for each processor unless it is given",
             flag = "--slots"
+        ),
+        setting!(
+            "cpus",
+            Maybe<Cpus>,
+            serve.cpus,
+            "CPUs that running jobs may have together; one for each slot unless it is given",
+            flag = "--cpus"
         ),
         setting!(
             "memory",
@@ -94,16 +104,24 @@ pub(crate) const SECTION: Section = Section {
             "lease",
             Time,
             control.lease,
-            "for this long a claim on a job is believed without another word"
+            "for this long a claim on a job is believed without another word; from 1s to 5m",
+            flag = "--lease"
         ),
     ],
     check,
 };
 
+/// What lies between a lease that ends by a hiccup and a job that nobody knows of for minutes.
+const LEASES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(300);
+
 /// Keys go over the wire with each request, so not in the clear to another machine; and without keys nobody from
 /// there may ask at all.
 fn check(config: &Config) -> Result<(), Clash> {
     let Config { serve, tls, control, .. } = config;
+    if !LEASES.contains(&control.lease) {
+        let value = format!("{}ms", control.lease.as_millis());
+        return Err(Clash { key: "lease", value, fix: "it must be from 1s to 5m".to_owned() });
+    }
     let is_local = serve.listen.ip().is_loopback();
     let clash =
         |fix: &str| Err(Clash { key: "listen", value: serve.listen.to_string(), fix: fix.to_owned() });

@@ -18,7 +18,7 @@ pub(super) type Tracing<S> = Filtered<OpenTelemetryLayer<S, Tracer>, FilterFn, S
 
 impl Traces {
     /// `address` is the collector's, without the path.
-    pub(super) fn begin<S>(address: &str) -> Result<(Self, Tracing<S>), Failure>
+    pub(super) fn begin<S>(address: &str, role: &'static str) -> Result<(Self, Tracing<S>), Failure>
     where
         S: tracing::Subscriber + for<'s> tracing_subscriber::registry::LookupSpan<'s>,
         OpenTelemetryLayer<S, Tracer>: Layer<S>,
@@ -37,8 +37,9 @@ impl Traces {
             .build()
             .map_err(|error| wrong(error.to_string()))?;
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-        let resource =
-            Resource::builder_empty().with_service_name("cofferdam").with_attribute(version).build();
+        let role = KeyValue::new("cofferdam.role", role);
+        let resource = Resource::builder_empty().with_service_name("cofferdam");
+        let resource = resource.with_attributes([version, role]).build();
         let provider =
             SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build();
         let tracer = provider.tracer("cofferdam");

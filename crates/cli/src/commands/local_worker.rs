@@ -1,19 +1,19 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
-use super::artifacts::Desk;
-use super::request;
+use super::desk::Desk;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{ArtifactDesk, Capacity, Health, OutputSink, RunEnd, Stream, Worker, WorkerCounts};
-use cofferdam_core::{InvalidValue, JobId, Limits, TaskId};
+use cofferdam_control::{
+    ArtifactDesk, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, WorkerCounts,
+};
+use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
     ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation,
-    check, draw_job_id, draw_sandbox_id, sandbox_spec,
+    draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Interpreters kept ready from the start; demand brings more.
 const READY: [(&str, usize); 2] = [("python", 4), ("node", 1)];
@@ -25,11 +25,10 @@ const SIGTERM: i32 = 15;
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
     backend: Arc<dyn Backend>,
-    capacity: Capacity,
 }
 
 impl LocalWorker {
-    pub(super) fn start(backend: Arc<dyn Backend>, capacity: Capacity) -> Self {
+    pub(super) fn start(backend: Arc<dyn Backend>) -> Self {
         let pool = Arc::new(Pool::new(Arc::clone(&backend), PoolSettings::default()));
         if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
             let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
@@ -39,7 +38,7 @@ impl LocalWorker {
         }
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, backend, capacity }
+        Self { pool, backend }
     }
 }
 
@@ -65,12 +64,18 @@ impl LiveOutput for Sink<'_> {
     }
 }
 
+/// Looks at requests without being able to run them.
+#[derive(Debug)]
+pub(super) struct RequestChecker;
+
+impl Checker for RequestChecker {
+    fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
+        request::check(wanted)
+    }
+}
+
 #[async_trait]
 impl Worker for LocalWorker {
-    fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
     async fn health(&self) -> Health {
         match self.backend.health().await {
             Ok(()) => Health::Ready,
@@ -83,31 +88,19 @@ impl Worker for LocalWorker {
         WorkerCounts { warm: counts.warm, cold: counts.cold, waiting: counts.waiting }
     }
 
-    fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
-        let id = JobId::from_random([0; 10]);
-        let task = TaskId::from(&id);
-        let (job, _) = request::job(id, task, wanted.clone())?;
-        let limits = job.limits.clone();
-        check(job)?;
-        Ok(limits)
-    }
-
-    async fn run(
-        &self,
-        id: JobId,
-        task_id: TaskId,
-        wanted: JobRequest,
-        output: &mut dyn OutputSink,
-        mut cancelled: watch::Receiver<Option<String>>,
-    ) -> RunEnd {
-        let inputs = request::inputs(&wanted);
-        let (mut job, warnings) = match request::job(id, task_id, wanted) {
+    async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {
+        if run.is_begun {
+            return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
+        }
+        let inputs = request::inputs(&run.request);
+        let (mut job, warnings) = match request::job(run.id, run.task_id, run.request) {
             Ok(made) => made,
-            Err(error) => return RunEnd::Errored { code: "invalid", message: error.to_string() },
+            Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
         };
+        let mut cancelled = signals.cancelled;
         let desk = output.artifacts();
         if let Err(message) = open_inputs(&mut job, inputs, desk.as_deref()).await {
-            return RunEnd::Errored { code: "files_refused", message };
+            return RunEnd::Errored { code: "files_refused".into(), message };
         }
         if let Some(desk) = desk {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
@@ -164,5 +157,5 @@ fn errored(error: &JobError) -> RunEnd {
         message = format!("{message}: {error}");
         cause = error.source();
     }
-    RunEnd::Errored { code, message }
+    RunEnd::Errored { code: code.into(), message }
 }

@@ -1,22 +1,19 @@
 //! From a request on the wire to a job: everything that is wrong with it is said here, with the wire's own names.
 
+use crate::runtime::by_name;
+use crate::{FileIn, JobSpec, Stdin, Work};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{Command, InlineFile, JobRequest};
 use cofferdam_core::{Cpus, GuestPath, InvalidValue, JobId, Limits, NetworkPolicy, TaskId};
-use cofferdam_worker::runtime::by_name;
-use cofferdam_worker::{FileIn, JobSpec, Stdin, Work};
 use std::io::Cursor;
 use std::time::Duration;
 
 /// What the request says of itself that has no effect, for the result's warnings.
-pub(super) type Warnings = Vec<String>;
+pub type Warnings = Vec<String>;
 
-pub(super) fn job(
-    id: JobId,
-    task_id: TaskId,
-    request: JobRequest,
-) -> Result<(JobSpec, Warnings), InvalidValue> {
+/// Makes a job of a request.
+pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, Warnings), InvalidValue> {
     let limits = limits(&request)?;
     let (network, warnings) = network(request.network_policy.as_deref());
     let mut job = JobSpec::new(id, work(&request)?);
@@ -30,6 +27,16 @@ pub(super) fn job(
     job.limits = limits;
     job.network = network;
     Ok((job, warnings))
+}
+
+/// Whether a request could be prepared, and within which limits: what can be refused without a sandbox is refused here.
+pub fn check(request: &JobRequest) -> Result<Limits, InvalidValue> {
+    let id = JobId::from_random([0; 10]);
+    let task = TaskId::from(&id);
+    let (job, _) = job(id, task, request.clone())?;
+    let limits = job.limits.clone();
+    crate::check(job)?;
+    Ok(limits)
 }
 
 fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
@@ -98,7 +105,7 @@ fn network(asked: Option<&str>) -> (NetworkPolicy, Warnings) {
 }
 
 /// Which of the files are artifacts; [`job`] leaves them empty.
-pub(super) fn inputs(request: &JobRequest) -> Vec<(usize, String)> {
+pub fn inputs(request: &JobRequest) -> Vec<(usize, String)> {
     let files = request.files.iter().enumerate();
     files.filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect()
 }
@@ -130,7 +137,7 @@ fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cofferdam_worker::runtime::{RUNTIMES, Runtime};
+    use crate::runtime::{RUNTIMES, Runtime};
 
     fn check(body: &str) -> Result<JobSpec, InvalidValue> {
         let request: JobRequest = serde_json::from_str(body).expect("a request");

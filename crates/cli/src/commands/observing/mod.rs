@@ -30,8 +30,8 @@ enum Form {
 }
 
 impl Observing {
-    /// Begins to log, and to trace where that is asked for. Once for a process.
-    pub(super) fn begin(config: &ObserveConfig) -> Result<Self, Failure> {
+    /// Begins to log, and to trace where that is asked for. Once for a process, which is in one of the roles.
+    pub(super) fn begin(config: &ObserveConfig, role: &'static str) -> Result<Self, Failure> {
         let level = level(&config.log_level)?;
         let (writer, lines) = lines::start();
         let ours = filter_fn(move |metadata| {
@@ -44,7 +44,10 @@ impl Observing {
             }
             Form::Human => form.with_target(false).boxed(),
         };
-        let (traces, tracing) = config.otlp.as_deref().map(Traces::begin).transpose()?.unzip();
+        let (traces, tracing) = {
+            let otlp = config.otlp.as_deref();
+            otlp.map(|address| Traces::begin(address, role)).transpose()?.unzip()
+        };
         let registry = tracing_subscriber::registry().with(form.with_filter(ours)).with(tracing);
         registry.try_init().map_err(|error| Failure::new(format!("logging cannot begin: {error}")))?;
         Ok(Self { traces, lines })

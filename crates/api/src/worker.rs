@@ -1,0 +1,59 @@
+//! Workers on the wire: what they say of themselves, and what operators are told.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// How much a worker takes on at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerCapacity {
+    pub slots: u64,
+    pub cpus_millis: u64,
+    pub memory_bytes: u64,
+}
+
+/// `PUT /internal/workers/{id}`: a worker is there. The first one registers it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerHeartbeat {
+    /// Where control reaches it.
+    pub url: String,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    pub backends: Vec<String>,
+    pub capacity: WorkerCapacity,
+    /// It takes no new work.
+    #[serde(default)]
+    pub is_draining: bool,
+}
+
+/// What a worker is told in return.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct WorkerHeartbeatAnswer {
+    /// When to come again.
+    pub next_ms: u64,
+}
+
+/// A worker, as `GET /v1/workers` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerView {
+    #[schema(example = "wrk-aaaaaaaaaaaaaaaa")]
+    pub id: String,
+    /// None where it is a part of the server itself.
+    pub url: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub backends: Vec<String>,
+    pub capacity: WorkerCapacity,
+    /// What the server that answers has given to it.
+    pub used: WorkerCapacity,
+    /// `ready`, `draining` or `out`: not heard of for two heartbeats.
+    #[schema(example = "ready")]
+    pub state: String,
+    pub last_heartbeat_ms_ago: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerList {
+    pub workers: Vec<WorkerView>,
+}

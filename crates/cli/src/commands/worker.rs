@@ -1,0 +1,92 @@
+//! `cofferdam worker`: sandboxes, for a control plane in another process.
+
+use super::local_worker::{LocalWorker, RequestChecker};
+use super::observing::Observing;
+use super::{MakeBackend, certificate, roles};
+use crate::args::WorkerArgs;
+use crate::config::ObserveConfig;
+use crate::exit::Failure;
+use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
+use cofferdam_control::{Offer, draw_name};
+use cofferdam_http::{HttpSettings, Runs, worker_router};
+use cofferdam_remote::Registration;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
+    let mut observe = ObserveConfig { otlp: args.log.otlp.clone(), ..ObserveConfig::default() };
+    if let Some(form) = &args.log.log_format {
+        observe.log_format.clone_from(form);
+    }
+    if let Some(level) = &args.log.log_level {
+        observe.log_level.clone_from(level);
+    }
+    let observing = Observing::begin(&observe, "worker")?;
+    let worked = work(args, backend);
+    observing.end();
+    worked
+}
+
+fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
+    let tls = roles::tls(&args.tls)?;
+    let address = roles::parse_address(&args.listen, tls.is_some())?;
+    let offer = roles::worker_offer(&args.capacity, &args.label)?;
+    let tokens = roles::read_tokens(&args.service_token_file)?;
+    let authorities =
+        args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let backend = backend()?;
+        backend.health().await?;
+        let listener = roles::listen(address).await?;
+        let address = listener.local_addr()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
+        let worker = Arc::new(LocalWorker::start(backend));
+        // New at every start: what ran before is gone, and is not to be looked for here.
+        let id = draw_name()?;
+        let runs = Runs::new(id.clone(), worker, Arc::new(RequestChecker), offer.capacity);
+        let beat = watch::Sender::new(heartbeat(url, offer));
+        let registration =
+            Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
+        tokio::spawn(registration?.keep(report()));
+        if let Some(tls) = &tls {
+            certificate::keep_fresh(tls.clone());
+        }
+        let stopped = roles::stopped()?;
+        println!("worker {id} listening on {scheme}://{address}");
+        let router = worker_router(runs.clone(), tokens);
+        let drained = async move {
+            stopped.await;
+            runs.stop_taking();
+            beat.send_modify(|beat| beat.is_draining = true);
+            runs.drain(roles::DRAIN).await;
+        };
+        cofferdam_http::serve(listener, router, HttpSettings::default(), tls, drained).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
+    let Offer { labels, backends, capacity } = offer;
+    let capacity = WorkerCapacity {
+        slots: capacity.slots,
+        cpus_millis: capacity.cpus_millis,
+        memory_bytes: capacity.memory_bytes,
+    };
+    WorkerHeartbeat { url, labels, backends, capacity, is_draining: false }
+}
+
+/// Says once that nobody hears the worker, and once that somebody does again.
+fn report() -> impl FnMut(Result<(), String>) + Send {
+    let mut was_heard = true;
+    move |heard| {
+        match &heard {
+            Err(why) if was_heard => tracing::warn!("not registered: {why}"),
+            Ok(()) if !was_heard => tracing::warn!("registered"),
+            _ => {}
+        }
+        was_heard = heard.is_ok();
+    }
+}

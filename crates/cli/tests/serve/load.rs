@@ -1,0 +1,88 @@
+//! Clients that send jobs for as long as they are told to, and remember what they were told.
+
+use crate::client::Client;
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Some that answer at once, some that take a while, some that fail, some with much to say, some to be tried again.
+const BODIES: [&str; 5] = [
+    r#"{"language":"python","code":"print(1)"}"#,
+    r#"{"command":"sleep 0.2; echo slept"}"#,
+    r#"{"command":["false"]}"#,
+    r#"{"command":"head -c 200000 /dev/zero | tr '\\0' x"}"#,
+    r#"{"command":"sleep 0.1; echo again","retries":{"max":2,"on":["lost"],"backoff_ms":10}}"#,
+];
+
+/// What was acknowledged so far.
+pub(crate) type Ids = Arc<Mutex<Vec<String>>>;
+
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Starts clients, which share what they send between the servers.
+    pub(crate) fn start(count: usize, servers: &[Client], acknowledged: &Ids) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = (0..count).map(|number| {
+            let (client, stop) = (servers[number % servers.len()].clone(), Arc::clone(&stop));
+            let ids = Arc::clone(acknowledged);
+            // Each begins with something else, so that short loads do not all send the same.
+            let first = NEXT.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || send(&client, first, &stop, &ids))
+        });
+        Self { clients: clients.collect(), stop }
+    }
+
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.clients.into_iter().for_each(|client| client.join().expect("a client"));
+    }
+}
+
+fn send(client: &Client, first: usize, stop: &AtomicBool, acknowledged: &Mutex<Vec<String>>) {
+    let mut round = first;
+    while !stop.load(Ordering::Relaxed) {
+        let path = if round.is_multiple_of(2) { "/v1/jobs" } else { "/v1/jobs?wait_ms=2000" };
+        let body = BODIES[round % BODIES.len()];
+        // A server that is killed cuts the answer off: then nothing was acknowledged.
+        match client.send("POST", path, "", body) {
+            Ok(answer) if answer.status == 200 || answer.status == 202 => {
+                let id = answer.json()["id"].as_str().expect("an id").to_owned();
+                acknowledged.lock().expect("ids").push(id);
+            }
+            // It says so when it cannot take work, and is not asked at once again.
+            Ok(answer) => {
+                assert_eq!(answer.status, 503, "{answer:?}");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+        round += 1;
+    }
+}
+
+/// The jobs that have not ended.
+pub(crate) fn unfinished(client: &Client) -> usize {
+    let count = |state: &str| {
+        let answer = client.get(&format!("/v1/jobs?state={state}&limit=500")).json();
+        answer["jobs"].as_array().map_or(0, Vec::len)
+    };
+    count("queued") + count("running")
+}
+
+pub(crate) fn id(answer: &Value) -> String {
+    answer["id"].as_str().expect("an id").to_owned()
+}
+
+pub(crate) fn state(client: &Client, id: &str) -> String {
+    job(client, id)["status"]["state"].as_str().expect("a state").to_owned()
+}
+
+pub(crate) fn job(client: &Client, id: &str) -> Value {
+    client.get(&format!("/v1/jobs/{id}")).json()
+}

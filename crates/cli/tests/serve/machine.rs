@@ -1,0 +1,55 @@
+//! I4: what is left on the machine, of a program that nobody else runs.
+
+use crate::server::Folder;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The longest that a test waits for something to become so, on a machine that is busy with others.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A copy of the program under a path of its own: its launchers and its inits are forked from it without exec, so all
+/// that is left of it can be told from what others run.
+pub(crate) struct OwnProgram(Folder);
+
+impl OwnProgram {
+    pub(crate) fn new() -> Self {
+        let folder = Folder::new("program");
+        // By a process of its own: a file that this one has open for writing, a child of another test may hold open.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_cofferdam")).arg(folder.path()).status();
+        assert!(copied.expect("cp").success());
+        Self(folder)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().join("cofferdam")
+    }
+
+    /// I4: waits until nothing of it runs.
+    pub(crate) fn wait_until_gone(&self) {
+        let path = self.path();
+        wait_until("I4: no process of the program is left", || !exes().any(|exe| exe == path));
+    }
+}
+
+fn exes() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter_map(|entry| std::fs::read_link(entry.path().join("exe")).ok())
+}
+
+/// How many processes of the machine, in whatever sandbox, have exactly this word among theirs.
+pub(crate) fn processes_with(word: &str) -> usize {
+    let has = |path: &Path| {
+        let text = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        text.split(|byte| *byte == 0).any(|own| own == word.as_bytes())
+    };
+    std::fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| has(&entry.path())).count()
+}

@@ -1,0 +1,92 @@
+//! Several processes on one PostgreSQL, and a PostgreSQL that goes away under them.
+
+use crate::client::Client;
+use crate::invariants;
+use crate::load::{Ids, Load, unfinished};
+use crate::machine::{OwnProgram, wait_until};
+use crate::postgres;
+use crate::server::{Folder, Server};
+use cofferdam_store::Location;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Either may be killed at any time: both take jobs and give them out, and none runs twice.
+#[test]
+fn two_control_planes_share_a_store_and_either_may_be_killed() {
+    let program = OwnProgram::new();
+    let postgres = postgres::Server::start();
+    let address = postgres.address("postgres");
+    let folders = [Folder::new("plane-a"), Folder::new("plane-b")];
+    let token = folders[0].path().join("service.token");
+    let shared = token.to_string_lossy().into_owned();
+    let start = |at: usize| {
+        let mut options = vec!["--database", &address, "--lease", "1s"];
+        if at > 0 {
+            options.extend(["--service-token-file", &shared]);
+        }
+        Server::start_role(&program.path(), "control", folders[at].path(), &options)
+    };
+    let mut planes = [start(0), start(1)];
+    let key = planes[0].key.clone();
+    let controls = [&planes[0], &planes[1]];
+    let workers =
+        [(); 2].map(|()| Server::start_worker(&program.path(), &controls, &token, &["--slots", "3"]));
+    let acknowledged = Ids::default();
+    for kill in 0..10 {
+        let clients = [0, 1].map(|at| Client::of(&planes[at]).with_key(&key));
+        let load = Load::start(4, &clients, &acknowledged);
+        sleep(Duration::from_millis(300 + kill * 40));
+        let at = kill as usize % 2;
+        // The worker's way to control goes by address, so one of the two keeps its own.
+        if at == 1 {
+            let next = {
+                planes[1].signal("KILL");
+                wait_until("it is gone", || !planes[1].is_up());
+                start(1)
+            };
+            drop(std::mem::replace(&mut planes[1], next));
+        }
+        load.stop();
+    }
+    let client = Client::of(&planes[0]).with_key(&key);
+    wait_until("every job has ended", || unfinished(&client) == 0);
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
+    for server in workers.into_iter().chain(planes) {
+        assert_eq!(server.stop(), Some(0));
+    }
+    let counts = invariants::check_at(&Location::Postgres(address), &acknowledged);
+    println!("{} acknowledged, {counts:?}", acknowledged.len());
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+    assert_eq!(
+        (counts.jobs, counts.lost),
+        (counts.ended, 0),
+        "no worker was killed, so nothing is lost: {counts:?}"
+    );
+    program.wait_until_gone();
+}
+
+#[test]
+fn a_postgres_that_restarts_under_load_costs_nothing_that_was_acknowledged() {
+    let program = OwnProgram::new();
+    let mut postgres = postgres::Server::start();
+    let address = postgres.address("postgres");
+    let folder = Folder::new("restart");
+    let server = Server::start_role(&program.path(), "serve", folder.path(), &["--database", &address]);
+    let client = Client::of(&server);
+    let acknowledged = Ids::default();
+    let load = Load::start(4, std::slice::from_ref(&client), &acknowledged);
+    for _ in 0..4 {
+        sleep(Duration::from_millis(400));
+        postgres.crash();
+    }
+    let before = acknowledged.lock().expect("ids").len();
+    wait_until("it goes on", || acknowledged.lock().expect("ids").len() > before + 5);
+    load.stop();
+    wait_until("every job has ended", || unfinished(&client) == 0);
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
+    assert_eq!(server.stop(), Some(0));
+    let counts = invariants::check_at(&Location::Postgres(address), &acknowledged);
+    println!("{} acknowledged, {counts:?}", acknowledged.len());
+    assert_eq!((counts.jobs, counts.lost), (counts.ended, 0), "{counts:?}");
+    program.wait_until_gone();
+}

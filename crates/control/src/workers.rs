@@ -1,0 +1,97 @@
+//! `worker.list`, and what workers say of themselves.
+
+use crate::fleet::{HEARTBEAT, signed};
+use crate::{Capacity, Control, ControlError, Result};
+use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerView};
+use cofferdam_core::InvalidValue;
+use cofferdam_policy::Permit;
+use cofferdam_store::{WorkerRecord, WorkerRoom};
+
+const MAX_LABELS: usize = 32;
+const MAX_TEXT_BYTES: usize = 512;
+
+impl Control {
+    /// Every worker that this process knows. `_permit` is for looking, and is all that this does.
+    pub fn list_workers(&self, _permit: &Permit) -> Vec<WorkerView> {
+        let members = self.parts.fleet.list().into_iter();
+        let view = members.map(|member| WorkerView {
+            state:
+                match (member.is_out(), member.is_draining || (member.url.is_none() && self.is_draining())) {
+                    (true, _) => "out",
+                    (false, true) => "draining",
+                    (false, false) => "ready",
+                }
+                .to_owned(),
+            last_heartbeat_ms_ago: member.url.as_ref().map(|_| member.silent_ms),
+            capacity: on_the_wire(member.offer.capacity),
+            used: on_the_wire(member.used),
+            id: member.id,
+            url: member.url,
+            labels: member.offer.labels,
+            backends: member.offer.backends,
+        });
+        view.collect()
+    }
+
+    /// Notes that a worker is there. Whoever calls this has seen that it is one, by its service token.
+    pub async fn worker_heartbeat(&self, id: &str, beat: WorkerHeartbeat) -> Result<WorkerHeartbeatAnswer> {
+        if !self.parts.fleet.takes_others() {
+            return Err(ControlError::Unavailable("this server runs its jobs itself".to_owned()));
+        }
+        check(id, &beat)?;
+        let WorkerHeartbeat { url, labels, backends, capacity, is_draining } = beat;
+        let record = WorkerRecord {
+            id: id.to_owned(),
+            url,
+            labels: serde_json::to_string(&labels).unwrap_or_default(),
+            backends: backends.join(" "),
+            room: WorkerRoom {
+                slots: signed(capacity.slots),
+                cpus_millis: signed(capacity.cpus_millis),
+                memory_bytes: signed(capacity.memory_bytes),
+            },
+            is_draining,
+            registered_at_ms: 0,
+            silent_ms: 0,
+        };
+        let is_news = !self.parts.fleet.list().iter().any(|member| member.id == id && !member.is_out());
+        self.parts.store.heartbeat(record).await?;
+        if is_news || is_draining {
+            self.attend_due().await?;
+        }
+        Ok(WorkerHeartbeatAnswer { next_ms: HEARTBEAT.as_millis() as u64 })
+    }
+}
+
+fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
+    let wrong = |field: &str, value: &str, fix: &str| {
+        let value: String = value.chars().take(100).collect();
+        Err(ControlError::Invalid(InvalidValue::new(field, value, fix)))
+    };
+    let is_plain =
+        |text: &str| !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_graphic());
+    if !is_plain(id) {
+        return wrong("id", id, "it must be 1 to 64 visible ASCII characters");
+    }
+    if !(beat.url.starts_with("http://") || beat.url.starts_with("https://"))
+        || beat.url.len() > MAX_TEXT_BYTES
+    {
+        return wrong("url", &beat.url, "it must begin with http:// or https://");
+    }
+    if let Some(name) = beat.backends.iter().find(|name| !is_plain(name)) {
+        return wrong("backends", name, "a backend is a word");
+    }
+    if beat.backends.len() > MAX_LABELS || beat.labels.len() > MAX_LABELS {
+        return wrong("labels", "", "there may be at most 32 labels and backends");
+    }
+    let is_long = |(name, value): &(&String, &String)| name.len().max(value.len()) > MAX_TEXT_BYTES;
+    match beat.labels.iter().find(is_long) {
+        Some((name, _)) => wrong("labels", name, "a name and its value may have at most 512 bytes each"),
+        None => Ok(()),
+    }
+}
+
+fn on_the_wire(capacity: Capacity) -> WorkerCapacity {
+    let Capacity { slots, cpus_millis, memory_bytes } = capacity;
+    WorkerCapacity { slots, cpus_millis, memory_bytes }
+}
