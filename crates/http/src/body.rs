@@ -5,7 +5,7 @@ use crate::listen::TooSlow;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use cofferdam_api::ErrorCode;
+use cofferdam_api::{ErrorCode, Objects};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -95,7 +95,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         })?;
         check_depth(&bytes)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
             let path = error.path().to_string();
             let inner = error.into_inner();
             if inner.is_data() {
@@ -112,13 +112,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 )
             }
         })?;
-        // A list would be taken for the fields in their order.
-        if !bytes.trim_ascii_start().starts_with(b"{") {
-            let mut problem =
-                Problem::new(ErrorCode::Invalid, "the body is not an object", "send one JSON object, in { }");
-            problem.details = json!({"field": "."});
-            return Err(problem);
-        }
         match reader.end() {
             Ok(()) => Ok(Self { value, bytes }),
             Err(error) => Err(Problem::new(

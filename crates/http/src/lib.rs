@@ -7,12 +7,14 @@ mod body;
 mod cursor;
 mod disposition;
 mod document;
+mod guesses;
 mod last_event;
 mod listen;
 mod observe;
 mod path;
 mod query;
 mod routes;
+mod while_valid;
 
 pub use document::openapi_json;
 pub use listen::{HttpSettings, Tls, TlsError};
