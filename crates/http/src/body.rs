@@ -1,5 +1,6 @@
 //! Bodies: JSON, read whole, refused with the path of what is wrong in it.
 
+use crate::MAX_BODY_BYTES;
 use crate::answer::Problem;
 use crate::listen::TooSlow;
 use axum::body::Bytes;
@@ -21,6 +22,19 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let message = format!("the body is said to be {kind:?}");
     Err(Problem::new(ErrorCode::UnsupportedMediaType, message, "send JSON, as application/json"))
+}
+
+fn too_large() -> Problem {
+    Problem::new(ErrorCode::TooLarge, "the body is too large", "send at most 16 MiB")
+}
+
+/// A body that is announced to be too large is not waited for.
+fn check_length(headers: &HeaderMap) -> Result<(), Problem> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    match length.and_then(|length| length.parse::<u64>().ok()) {
+        Some(length) if length > MAX_BODY_BYTES as u64 => Err(too_large()),
+        _ => Ok(()),
+    }
 }
 
 /// No request of ours nests deeper than a few; a deep one is only meant to be costly.
@@ -79,6 +93,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         check_kind(request.headers())?;
+        check_length(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             use axum::response::IntoResponse;
             if is_too_slow(&rejection) {
@@ -87,9 +102,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             }
             let text = rejection.to_string();
             match rejection.into_response().status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    Problem::new(ErrorCode::TooLarge, "the body is too large", "send at most 16 MiB")
-                }
+                StatusCode::PAYLOAD_TOO_LARGE => too_large(),
                 _ => Problem::new(ErrorCode::Malformed, text, "send the body again"),
             }
         })?;

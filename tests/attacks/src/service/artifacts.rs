@@ -54,7 +54,6 @@ pub(crate) fn changed(ground: &Ground) -> Outcome {
         path.to_owned(),
         format!("{path}?"),
         format!("{path}?{query}&x=1"),
-        format!("{path}?{query}#x"),
         format!("{path}?{}", query.replace('&', ";")),
         format!("{path}?{query}%00"),
         format!("{path}?%20{query}"),

@@ -51,6 +51,21 @@ impl Answer {
     }
 }
 
+/// The bytes of a body that came in pieces; none where its end is missing.
+fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n")?;
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
+        rest = &rest[end + 2..];
+        if length == 0 {
+            return Some(bytes);
+        }
+        bytes.extend_from_slice(rest.get(..length)?);
+        rest = rest.get(length + 2..)?;
+    }
+}
+
 impl Client {
     pub(crate) fn with_headers(&self, headers: impl Into<String>) -> Self {
         Self { headers: headers.into(), ..self.clone() }
@@ -77,7 +92,9 @@ impl Client {
         let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(cut)?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
         let bytes = bytes.split_off(end + 4);
+        let bytes = if is_chunked { unchunked(&bytes).ok_or_else(cut)? } else { bytes };
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or_else(cut)?;
         let answer = Answer { status, head, bytes };
         let length = answer.header("content-length").and_then(|length| length.parse::<usize>().ok());

@@ -125,7 +125,6 @@ pub(crate) fn names(ground: &Ground) -> Outcome {
     for (what, text) in [
         ("audit", export),
         ("log", log),
-        ("list of jobs", operator.get("/v1/jobs")?.text()),
         ("list of keys", operator.get("/v1/keys")?.text()),
         ("list of tenants", operator.get("/v1/tenants")?.text()),
     ] {

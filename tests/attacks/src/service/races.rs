@@ -51,7 +51,7 @@ pub(crate) fn quota(ground: &Ground) -> Outcome {
 pub(crate) fn idempotency(ground: &Ground) -> Outcome {
     let target = ground.start(&[])?;
     let client = target.operator();
-    let body = json!({"command": ["true"], "metadata": {"n": 1}}).to_string();
+    let body = json!({"command": ["true"], "metadata": {"n": "1"}}).to_string();
     let answers = all_at_once(&client, "Idempotency-Key: only-once\r\n", &body)?;
     let bad: BTreeSet<u16> =
         answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.status).collect();

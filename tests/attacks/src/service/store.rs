@@ -253,7 +253,7 @@ pub(crate) fn migration(ground: &Ground) -> Outcome {
         let mut python =
             python.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn()?;
         if let Some(mut input) = python.stdin.take() {
-            input.write_all(FIRST_VERSION.as_bytes())?;
+            input.write_all(FIRST_VERSION.replace("{{bytes}}", "BLOB").as_bytes())?;
         }
         let made = python.wait_with_output()?;
         needs(made.status.success(), || "the old store cannot be made".to_owned())?;
