@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub(crate) use remote::{
-    JobArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs, KeyListArgs,
-    KeyRevokeArgs, RemoteArgs,
+    JobArgs, JobArtifactsArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs,
+    KeyListArgs, KeyRevokeArgs, QuotaArgs, RemoteArgs, TenantArgs, TenantCommand, TenantCreateArgs,
+    TenantListArgs, TenantSetArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -129,6 +130,12 @@ pub(crate) enum Command {
     Key {
         #[command(subcommand)]
         command: KeyCommand,
+    },
+    /// Make, list and remove tenants of a service
+    #[command(after_help = remote::TENANT_EXAMPLES, disable_help_subcommand = true)]
+    Tenant {
+        #[command(subcommand)]
+        command: TenantCommand,
     },
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]

@@ -198,7 +198,8 @@ pub(crate) fn claims(ground: &Ground) -> Outcome {
         texts.push(claims);
     }
     // What is the same as a good one after all is none of these.
-    texts.retain(|text| *text != good().to_string());
+    let unchanged = good().to_string();
+    texts.retain(|text| *text != unchanged);
     for claims in &texts {
         refused(&nobody, claims, &sign(HEAD, claims, SECRET)?)?;
     }
