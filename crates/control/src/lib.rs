@@ -172,6 +172,7 @@ impl Control {
         control.spawn_sweep();
         control.spawn_watch();
         control.spawn_artifact_watch();
+        control.spawn_signing_watch();
         control.spawn_feeds();
         control.spawn_webhooks();
         Ok(control)
