@@ -291,7 +291,7 @@ pub(crate) struct JobRunArgs {
     #[arg(short, long, value_name = "FILE[:PLACE]")]
     pub(crate) file: Vec<String>,
 
-    /// Uploads a file of any size, and puts it into the sandbox as --file does
+    /// Uploads a file, which may be large, and then does as --file does
     #[arg(long, value_name = "FILE[:PLACE]")]
     pub(crate) input: Vec<String>,
 
