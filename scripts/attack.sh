@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$ROOT"
 
 need_cargo
-need make=make cc=gcc /usr/include/stdio.h=libc6-dev
+need make=make cc=gcc /usr/include/stdio.h=libc6-dev python3=python3 chattr=e2fsprogs \
+    pg_createcluster=postgresql
 
 mkdir -p target/attacks
 make --no-print-directory -C tests/attacks/probe OUT="$ROOT/target/attacks/probe"
@@ -19,8 +20,13 @@ cargo build --profile "$profile" -p cofferdam-attacks --bins
 folder=$profile
 [ "$profile" != dev ] || folder=debug
 
-# The cases that kill the command run where it has been built.
-options=(--probe "$ROOT/target/attacks/probe")
-[ ! -x "$RELEASE_BINARY" ] || options+=(--cofferdam "$RELEASE_BINARY")
+# The command itself is killed, and its service attacked: what is shipped where that
+# has been built. Built apart from the suite, which has more features.
+cofferdam=$RELEASE_BINARY
+if [ ! -x "$cofferdam" ]; then
+    cargo build --profile "$profile" -p cofferdam-cli
+    cofferdam=${CARGO_TARGET_DIR:-target}/$folder/cofferdam
+fi
+options=(--probe "$ROOT/target/attacks/probe" --cofferdam "$cofferdam")
 
 exec "${CARGO_TARGET_DIR:-target}/$folder/cofferdam-attacks" "${options[@]}" "$@"

@@ -8,7 +8,12 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct KeyRequest {
     /// What it is for, for people.
-    #[schema(min_length = 1, max_length = 128, pattern = r"^[^\u0000-\u001f\u007f]*$", example = "ci")]
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$",
+        example = "ci"
+    )]
     pub name: String,
     /// What it may be used for; `*` is everything in its tenant, and not what an `operator` may.
     #[schema(

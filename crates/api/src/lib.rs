@@ -10,6 +10,7 @@ mod feed;
 mod health;
 mod job;
 mod key;
+mod objects;
 mod output;
 mod proof;
 mod result;
@@ -30,6 +31,7 @@ pub use job::{
     RetryPolicy,
 };
 pub use key::{Key, KeyList, KeyRequest, NewKey};
+pub use objects::Objects;
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};

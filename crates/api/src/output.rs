@@ -1,5 +1,6 @@
 //! The data of the events by which output is followed. The event `result` carries a [`crate::Job`].
 
+use crate::ErrorCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,9 +52,11 @@ pub struct TruncatedData {
     pub reason: Option<String>,
 }
 
-/// `error`: the server cannot go on; the stream ends, and may be taken up again.
+/// `error`: the server cannot go on; the stream ends. It may be taken up again, with another key where the code is
+/// `unauthenticated`: the one that opened it is not valid any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorData {
+    pub code: ErrorCode,
     pub message: String,
 }
 

@@ -7,7 +7,12 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantRequest {
-    #[schema(min_length = 1, max_length = 128, pattern = r"^[^\u0000-\u001f\u007f]*$", example = "acme")]
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$",
+        example = "acme"
+    )]
     pub name: String,
     #[serde(default)]
     pub quotas: QuotasRequest,

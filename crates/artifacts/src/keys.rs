@@ -16,6 +16,7 @@ const NONCE: usize = 24;
 /// What keys are derived for, so that none serves two ends.
 const WRAPPING: &str = "cofferdam 2026 artifact keys";
 const SIGNING: &str = "cofferdam 2026 artifact links";
+const SECRETS: &str = "cofferdam 2026 secrets at rest";
 
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -31,6 +32,7 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
 pub struct MasterKey {
     wrapping: Zeroizing<[u8; 32]>,
     signing: Zeroizing<[u8; 32]>,
+    secrets: Zeroizing<[u8; 32]>,
 }
 
 impl fmt::Debug for MasterKey {
@@ -44,6 +46,7 @@ impl MasterKey {
         Self {
             wrapping: Zeroizing::new(blake3::derive_key(WRAPPING, bytes)),
             signing: Zeroizing::new(blake3::derive_key(SIGNING, bytes)),
+            secrets: Zeroizing::new(blake3::derive_key(SECRETS, bytes)),
         }
     }
 
@@ -83,6 +86,24 @@ impl MasterKey {
         let opened = Zeroizing::new(opened.map_err(|_| ArtifactError::WrongMasterKey)?);
         let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| ArtifactError::WrongMasterKey)?;
         Ok(ObjectKey::from_bytes(bytes))
+    }
+
+    /// Seals a small secret that is kept in the database. `about` has to be said again to open it.
+    pub fn seal_secret(&self, secret: &str, about: &[u8]) -> Result<String> {
+        let nonce = random::<NONCE>()?;
+        let payload = Payload { msg: secret.as_bytes(), aad: about };
+        let sealed = XChaCha20Poly1305::new(&Key::from(*self.secrets)).encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.expect("a secret is small");
+        Ok(nonce.iter().chain(&sealed).map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    pub fn open_secret(&self, sealed: &str, about: &[u8]) -> Result<Zeroizing<String>> {
+        let bytes = decode_hex(sealed).ok_or(ArtifactError::WrongMasterKey)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(ArtifactError::WrongMasterKey)?;
+        let cipher = XChaCha20Poly1305::new(&Key::from(*self.secrets));
+        let opened = cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: about });
+        let opened = opened.map_err(|_| ArtifactError::WrongMasterKey)?;
+        String::from_utf8(opened).map(Zeroizing::new).map_err(|_| ArtifactError::WrongMasterKey)
     }
 
     fn cipher(&self) -> XChaCha20Poly1305 {
@@ -172,6 +193,19 @@ mod tests {
             assert!(master.unwrap(text, b"art-a").is_err(), "{text}");
         }
         assert_ne!(wrapped, master.wrap(&key, b"art-a").unwrap(), "a nonce is drawn each time");
+    }
+
+    #[test]
+    fn a_sealed_secret_opens_for_what_it_was_sealed_for() {
+        let (master, other) = (MasterKey::from_bytes(&[1; 32]), MasterKey::from_bytes(&[2; 32]));
+        let sealed = master.seal_secret("a secret of somebody's", b"https://a").unwrap();
+        assert!(!sealed.contains("secret"));
+        assert_eq!(*master.open_secret(&sealed, b"https://a").unwrap(), "a secret of somebody's");
+        assert!(master.open_secret(&sealed, b"https://b").is_err());
+        assert!(other.open_secret(&sealed, b"https://a").is_err());
+        for text in ["", "00", "a secret of somebody's", &sealed[2..]] {
+            assert!(master.open_secret(text, b"https://a").is_err(), "{text}");
+        }
     }
 
     #[test]

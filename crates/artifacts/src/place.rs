@@ -19,8 +19,9 @@ use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Where artifacts are kept.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,6 +122,9 @@ const RETRY_TIME: Duration = Duration::from_secs(10);
 /// Says that this place holds the artifacts that the records speak of.
 const MARK: &str = "cofferdam-artifacts";
 
+/// Written and removed to see whether the place takes anything.
+const PROBE: &str = "cofferdam-probe";
+
 /// Found entries that wait for whoever looks through them.
 const LISTED: usize = 256;
 
@@ -131,6 +135,21 @@ pub struct Vault {
     /// Of a folder, which a kill can leave parts of files in that no listing of objects shows.
     folder: Option<PathBuf>,
     master: MasterKey,
+    health: Arc<Health>,
+}
+
+/// What is known of the place from its use.
+#[derive(Debug)]
+struct Health {
+    /// Counts what it did not do for us.
+    failures: watch::Sender<u64>,
+    was_marked: AtomicBool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { failures: watch::Sender::new(0), was_marked: AtomicBool::new(false) }
+    }
 }
 
 impl fmt::Debug for Vault {
@@ -150,11 +169,16 @@ impl Vault {
                 made.map_err(|error| setup(&error))?;
                 let path = std::fs::canonicalize(path).map_err(|error| setup(&error))?;
                 let store = LocalFileSystem::new_with_prefix(&path).map_err(|error| setup(&error))?;
-                Ok(Self { store: Arc::new(store.with_fsync(true)), folder: Some(path), master })
+                Ok(Self {
+                    store: Arc::new(store.with_fsync(true)),
+                    folder: Some(path),
+                    master,
+                    health: Arc::default(),
+                })
             }
             Location::S3(bucket) => {
                 let store = s3(bucket).map_err(|error| setup(&error))?;
-                Ok(Self { store: Arc::new(store), folder: None, master })
+                Ok(Self { store: Arc::new(store), folder: None, master, health: Arc::default() })
             }
         }
     }
@@ -185,8 +209,8 @@ impl Vault {
     }
 
     pub(crate) async fn put_segment(&self, name: &Name, number: u64, bytes: Vec<u8>) -> Result<()> {
-        self.store.put(&name.segment(number), PutPayload::from(bytes)).await?;
-        Ok(())
+        let put = self.store.put(&name.segment(number), PutPayload::from(bytes)).await;
+        put.map(drop).map_err(|error| self.failed(error))
     }
 
     pub(crate) async fn get_segment(&self, name: &Name, number: u64, part: Range<u64>) -> Result<Bytes> {
@@ -196,9 +220,23 @@ impl Vault {
             // A part behind the end is an error of its own with each store.
             Err(error) => match self.store.head(&key).await {
                 Ok(found) if found.size < part.end => Err(ArtifactError::Damaged("a segment was cut off")),
-                _ => Err(error.into()),
+                _ => Err(self.failed(error)),
             },
         }
+    }
+
+    /// A failure of the place's own is worth a look at it.
+    fn failed(&self, error: object_store::Error) -> ArtifactError {
+        let error = ArtifactError::from(error);
+        if matches!(error, ArtifactError::Away(_)) {
+            self.health.failures.send_modify(|failures| *failures += 1);
+        }
+        error
+    }
+
+    /// Tells of every failure of the place, as it happens.
+    pub fn failures(&self) -> watch::Receiver<u64> {
+        self.health.failures.subscribe()
     }
 
     /// Whether all segments of an artifact are there, each with the bytes that it should have.
@@ -283,15 +321,36 @@ impl Vault {
         }
     }
 
+    /// Whether the place is the one that it was, and answers. Nothing is written.
+    pub async fn probe_reading(&self) -> Result<()> {
+        match self.is_marked().await? || !self.health.was_marked.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(away(std::io::Error::other("what was there is gone"))),
+        }
+    }
+
+    /// Whether the place takes what is put there, too.
+    pub async fn probe_writing(&self) -> Result<()> {
+        // First: a folder that is gone would be made anew.
+        self.probe_reading().await?;
+        self.store.put(&Key::from(PROBE), PutPayload::from_static(b"probe\n")).await?;
+        self.store.delete(&Key::from(PROBE)).await?;
+        Ok(())
+    }
+
     /// Marks the place as the one that the records speak of.
     pub async fn mark(&self) -> Result<()> {
         self.store.put(&Key::from(MARK), PutPayload::from_static(b"artifacts of cofferdam\n")).await?;
+        self.health.was_marked.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     pub async fn is_marked(&self) -> Result<bool> {
         match self.store.head(&Key::from(MARK)).await {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.health.was_marked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub(crate) use remote::{
-    JobArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs, KeyListArgs,
-    KeyRevokeArgs, RemoteArgs,
+    JobArgs, JobArtifactsArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs,
+    KeyListArgs, KeyRevokeArgs, QuotaArgs, RemoteArgs, TenantArgs, TenantCommand, TenantCreateArgs,
+    TenantListArgs, TenantSetArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -146,6 +147,12 @@ pub(crate) enum Command {
     Key {
         #[command(subcommand)]
         command: KeyCommand,
+    },
+    /// Make, list and remove tenants of a service
+    #[command(after_help = remote::TENANT_EXAMPLES, disable_help_subcommand = true)]
+    Tenant {
+        #[command(subcommand)]
+        command: TenantCommand,
     },
     /// Run the service's API and queue, for workers in other processes
     #[command(after_help = CONTROL_EXAMPLES)]

@@ -6,6 +6,7 @@
 //!
 //! It reads no environment and touches no terminal.
 
+mod artifacts;
 mod audit;
 mod error;
 mod jobs;
@@ -14,7 +15,10 @@ mod output;
 mod retry;
 mod send;
 mod sse;
+mod tenants;
 
+pub use artifacts::{Download, Progress};
+pub use audit::Export;
 pub use error::{ClientError, Refusal, Result};
 pub use jobs::JobQuery;
 pub use output::{Output, OutputEvent};

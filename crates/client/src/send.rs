@@ -64,6 +64,21 @@ impl Client {
         url
     }
 
+    /// Sends bytes to an address that the server has signed, which is below its own. Nobody is named: the address is
+    /// what allows it.
+    pub(crate) async fn put(&self, address: &str, body: reqwest::Body) -> Result<()> {
+        let (path, query) = address.split_once('?').unwrap_or((address, ""));
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        url.set_query(Some(query));
+        let unreachable = |source: reqwest::Error| ClientError::Unreachable {
+            url: shown(&url),
+            source: source.without_url(),
+        };
+        let response = self.http.put(url.clone()).body(body).send().await.map_err(unreachable)?;
+        read_refusal(&url, response).await.map(drop)
+    }
+
     pub(crate) fn call(&self, method: Method, path: &[&str]) -> Call<'_> {
         let is_safe = method != Method::POST;
         let mut headers = HeaderMap::new();
@@ -225,21 +240,28 @@ impl Call<'_> {
             request = request.timeout(client.patience.answer + *wait);
         }
         let response = request.send().await.map_err(|source| self.unreachable(source))?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        let retry_after = retry_after(response.headers());
-        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
-        Err(match Refusal::read(status.as_u16(), retry_after, &body) {
-            Some(refusal) => ClientError::Refused(Box::new(refusal)),
-            None => ClientError::Strange { url: shown(url), what: format!("status {status}") },
-        })
+        read_refusal(url, response).await
     }
 
     fn unreachable(&self, source: reqwest::Error) -> ClientError {
         ClientError::Unreachable { url: shown(&self.url), source: source.without_url() }
     }
+}
+
+/// An answer, unless it is a refusal.
+async fn read_refusal(url: &Url, response: Response) -> Result<Response> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let retry_after = retry_after(response.headers());
+    let unreachable =
+        |source: reqwest::Error| ClientError::Unreachable { url: shown(url), source: source.without_url() };
+    let body = response.bytes().await.map_err(unreachable)?;
+    Err(match Refusal::read(status.as_u16(), retry_after, &body) {
+        Some(refusal) => ClientError::Refused(Box::new(refusal)),
+        None => ClientError::Strange { url: shown(url), what: format!("status {status}") },
+    })
 }
 
 /// Without what stands behind the question mark.

@@ -2,6 +2,7 @@
 //! probe that succeeds opens it again. [`cell`] is the one table of what that means for each verb;
 //! docs/degradation.md is made from it.
 
+mod artifacts;
 mod page;
 mod watch;
 
@@ -23,15 +24,18 @@ pub enum Gate {
     NoWorker,
     /// There is, and it cannot make sandboxes.
     BackendUnhealthy,
+    /// What jobs leave cannot be kept, and what they take cannot be read.
+    ArtifactsDown,
 }
 
 impl Gate {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::StoreReadOnly,
         Self::StoreFull,
         Self::StoreUnreachable,
         Self::NoWorker,
         Self::BackendUnhealthy,
+        Self::ArtifactsDown,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -41,6 +45,7 @@ impl Gate {
             Self::StoreUnreachable => "store_unreachable",
             Self::NoWorker => "no_worker",
             Self::BackendUnhealthy => "backend_unhealthy",
+            Self::ArtifactsDown => "artifacts_down",
         }
     }
 
@@ -52,6 +57,7 @@ impl Gate {
             Self::StoreUnreachable => "the store does not answer",
             Self::NoWorker => "no worker is there to run jobs",
             Self::BackendUnhealthy => "the worker cannot make sandboxes",
+            Self::ArtifactsDown => "the artifact store does not answer, or takes no writes",
         }
     }
 }
@@ -93,6 +99,10 @@ pub fn cell(gate: Gate, action: Action) -> Option<Refusal> {
         (Gate::StoreReadOnly | Gate::StoreFull, Nature::Read) => None,
         (Gate::NoWorker | Gate::BackendUnhealthy, Nature::NewWork) => refused(5),
         (Gate::NoWorker | Gate::BackendUnhealthy, Nature::Change | Nature::Read) => None,
+        // Nobody knows before it has run whether a job leaves something.
+        (Gate::ArtifactsDown, Nature::NewWork) => refused(5),
+        (Gate::ArtifactsDown, _) if action == Action::ArtifactCreate => refused(5),
+        (Gate::ArtifactsDown, Nature::Change | Nature::Read) => None,
     }
 }
 

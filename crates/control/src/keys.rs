@@ -134,7 +134,7 @@ fn is_long(text: &str) -> bool {
 
 /// Names are shown in lists and logs, so they are short and in one line.
 pub(crate) fn check_name(name: &str) -> std::result::Result<(), InvalidValue> {
-    if is_long(name) || name.chars().any(|c| c.is_ascii_control()) {
+    if is_long(name) || name.chars().any(char::is_control) {
         let fix = "it must be 1 to 128 characters, none of them a control character";
         return Err(InvalidValue::new("name", name, fix));
     }

@@ -194,6 +194,8 @@ impl Control {
         control.spawn_bypass_notes();
         control.spawn_sweep();
         control.spawn_watch();
+        control.spawn_artifact_watch();
+        control.spawn_signing_watch();
         control.spawn_feeds();
         control.spawn_webhooks();
         Ok(control)

@@ -1,6 +1,7 @@
 //! Who asks: a key, in `X-API-Key` or as a bearer token, or a JWT as a bearer token.
 
 use crate::answer::{Answer, Problem};
+use crate::guesses::Peer;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -22,13 +23,21 @@ impl FromRequestParts<Control> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, control: &Control) -> Result<Self, Problem> {
-        let principal = match secret(&parts.headers) {
-            Secret::Given(secret) => control.authenticate(secret).await?.map_err(unrecognised)?,
+        let found = match secret(&parts.headers) {
+            Secret::Given(secret) => control.authenticate(secret).await?,
             Secret::Missing if is_of_this_machine(&parts.headers) => {
-                control.without_key().await?.ok_or_else(|| unrecognised(Unrecognised::Key))?
+                control.without_key().await?.ok_or(Unrecognised::Key)
             }
             // What is given and cannot be read is wrong, not missing.
-            Secret::Missing | Secret::Unreadable => return Err(unrecognised(Unrecognised::Key)),
+            Secret::Missing | Secret::Unreadable => Err(Unrecognised::Key),
+        };
+        let principal = match (found, parts.extensions.get::<Peer>()) {
+            (Ok(principal), _) => principal,
+            (Err(why), None) => return Err(unrecognised(why)),
+            (Err(why), Some(peer)) => {
+                peer.count_wrong()?;
+                return Err(unrecognised(why));
+            }
         };
         control.count_request(&principal)?;
         Ok(Self(principal))
@@ -53,6 +62,14 @@ enum Secret<'h> {
     Missing,
     Unreadable,
     Given(&'h str),
+}
+
+/// The key or token with which a request came, if it did.
+pub(crate) fn given_secret(headers: &HeaderMap) -> Option<String> {
+    match secret(headers) {
+        Secret::Given(secret) => Some(secret.to_owned()),
+        Secret::Missing | Secret::Unreadable => None,
+    }
 }
 
 fn secret(headers: &HeaderMap) -> Secret<'_> {

@@ -1,11 +1,12 @@
 //! Bodies: JSON, read whole, refused with the path of what is wrong in it.
 
+use crate::MAX_BODY_BYTES;
 use crate::answer::Problem;
 use crate::listen::TooSlow;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use cofferdam_api::ErrorCode;
+use cofferdam_api::{ErrorCode, Objects};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -21,6 +22,19 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let message = format!("the body is said to be {kind:?}");
     Err(Problem::new(ErrorCode::UnsupportedMediaType, message, "send JSON, as application/json"))
+}
+
+fn too_large() -> Problem {
+    Problem::new(ErrorCode::TooLarge, "the body is too large", "send at most 16 MiB")
+}
+
+/// A body that is announced to be too large is not waited for.
+fn check_length(headers: &HeaderMap) -> Result<(), Problem> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    match length.and_then(|length| length.parse::<u64>().ok()) {
+        Some(length) if length > MAX_BODY_BYTES as u64 => Err(too_large()),
+        _ => Ok(()),
+    }
 }
 
 /// No request of ours nests deeper than a few; a deep one is only meant to be costly.
@@ -79,6 +93,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         check_kind(request.headers())?;
+        check_length(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             use axum::response::IntoResponse;
             if is_too_slow(&rejection) {
@@ -87,15 +102,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             }
             let text = rejection.to_string();
             match rejection.into_response().status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    Problem::new(ErrorCode::TooLarge, "the body is too large", "send at most 16 MiB")
-                }
+                StatusCode::PAYLOAD_TOO_LARGE => too_large(),
                 _ => Problem::new(ErrorCode::Malformed, text, "send the body again"),
             }
         })?;
         check_depth(&bytes)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
             let path = error.path().to_string();
             let inner = error.into_inner();
             if inner.is_data() {
@@ -112,13 +125,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 )
             }
         })?;
-        // A list would be taken for the fields in their order.
-        if !bytes.trim_ascii_start().starts_with(b"{") {
-            let mut problem =
-                Problem::new(ErrorCode::Invalid, "the body is not an object", "send one JSON object, in { }");
-            problem.details = json!({"field": "."});
-            return Err(problem);
-        }
         match reader.end() {
             Ok(()) => Ok(Self { value, bytes }),
             Err(error) => Err(Problem::new(

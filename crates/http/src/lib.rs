@@ -7,6 +7,7 @@ mod body;
 mod cursor;
 mod disposition;
 mod document;
+mod guesses;
 mod last_event;
 mod listen;
 mod observe;
@@ -15,6 +16,7 @@ mod query;
 mod routes;
 mod runs;
 mod service;
+mod while_valid;
 
 pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};

@@ -10,5 +10,5 @@ attack() {
     # Under emulation the kernel takes its time to tear a sandbox down.
     export ATTACK_PATIENCE_SECONDS=10
     COFFERDAM_GOLDEN=$PWD/golden ./cofferdam-attacks --probe ./probe --cofferdam ./cofferdam \
-        --markdown "results/$1.md" "${options[@]}"
+        --without-service --markdown "results/$1.md" "${options[@]}"
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
 usage: cofferdam-attacks [--quick] [--walls] [--only PATTERN] [--list] [--json OUT] [--markdown OUT]
-                         [--probe PATH] [--cofferdam PATH]
+                         [--probe PATH] [--cofferdam PATH] [--without-service]
 
   --quick           leave out or shorten what takes long, saying which
   --walls           only the walls: no positive control, no mutation; each row says so
@@ -15,7 +15,9 @@ usage: cofferdam-attacks [--quick] [--walls] [--only PATTERN] [--list] [--json O
   --json OUT        write every row as JSON
   --markdown OUT    write the table for the documentation
   --probe PATH      the probe (target/attacks/probe)
-  --cofferdam PATH  the command, for the cases that kill it
+  --cofferdam PATH  the command, for the cases that kill it and for those that attack the service
+  --without-service leave out those that attack the service
+  --twin FOLDER     be the twin: a server that defends nothing
   --try COMMAND     run a shell command in a sandbox and show what it says, for writing cases
   --without A,B     the controls that --try leaves out";
 
@@ -24,6 +26,8 @@ pub(crate) struct Args {
     pub(crate) quick: bool,
     pub(crate) walls: bool,
     pub(crate) list: bool,
+    pub(crate) without_service: bool,
+    pub(crate) twin: Option<PathBuf>,
     pub(crate) only: Option<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) markdown: Option<PathBuf>,
@@ -42,6 +46,8 @@ impl Args {
                 "--quick" => args.quick = true,
                 "--walls" => args.walls = true,
                 "--list" => args.list = true,
+                "--without-service" => args.without_service = true,
+                "--twin" => args.twin = Some(value()?.into()),
                 "--only" => args.only = Some(value()?),
                 "--json" => args.json = Some(value()?.into()),
                 "--markdown" => args.markdown = Some(value()?.into()),

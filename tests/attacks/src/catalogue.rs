@@ -18,7 +18,7 @@ pub(crate) struct Catalogue {
     pub(crate) control: BTreeMap<String, Kill>,
 }
 
-/// One case; it has at least one of `runs`, `host`, `na` and `later`.
+/// One case; it has at least one of `runs`, `host`, `service`, `na` and `later`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -27,6 +27,8 @@ pub(crate) struct Case {
     pub(crate) runs: Vec<Run>,
     #[serde(default)]
     pub(crate) host: Vec<Host>,
+    #[serde(default)]
+    pub(crate) service: Vec<Service>,
     pub(crate) na: Option<String>,
     pub(crate) later: Option<String>,
 }
@@ -93,6 +95,18 @@ pub(crate) struct Host {
     /// Modes in which it is not run, and why.
     #[serde(default)]
     pub(crate) not_on: Reasons,
+    /// What `--quick` does instead; absent = it is as quick as the others.
+    pub(crate) quick: Option<String>,
+}
+
+/// An attack on a running service, and again on its twin.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Service {
+    pub(crate) attack: String,
+    pub(crate) does: String,
+    /// Why it is not made on the twin.
+    pub(crate) no_control: Option<String>,
     /// What `--quick` does instead; absent = it is as quick as the others.
     pub(crate) quick: Option<String>,
 }

@@ -30,7 +30,8 @@ fn every_case_of_the_threat_list_is_in_the_catalogue_and_no_other() {
 fn every_case_is_run_or_has_a_reason() {
     for (id, case) in Catalogue::load().unwrap().case {
         let said = case.na.is_some() || case.later.is_some();
-        assert!(!case.runs.is_empty() || !case.host.is_empty() || said, "{id}");
+        let is_run = !case.runs.is_empty() || !case.host.is_empty() || !case.service.is_empty();
+        assert!(is_run || said, "{id}");
         for run in case.runs {
             assert!(run.steps.is_empty() == run.no_control.is_some(), "{id}: {} has no control", run.probe);
         }
@@ -64,6 +65,20 @@ fn every_driver_and_probe_is_used() {
     let used: BTreeSet<&String> = runs.chain(hosts().flat_map(|host| &host.probes)).collect();
     for probe in probes() {
         assert!(used.contains(&probe), "{probe} is in no case");
+    }
+}
+
+#[test]
+fn every_attack_on_the_service_is_named_and_exists() {
+    let catalogue = Catalogue::load().unwrap();
+    let named = catalogue.case.values().flat_map(|case| &case.service).map(|service| service.attack.as_str());
+    let mut named: Vec<&str> = named.collect();
+    let mut known: Vec<&str> = crate::service::ATTACKS.iter().map(|(name, _)| *name).collect();
+    named.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(named, known);
+    for (id, case) in &catalogue.case {
+        assert!(case.service.iter().all(|service| service.attack.starts_with(id.as_str())), "{id}");
     }
 }
 

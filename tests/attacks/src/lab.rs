@@ -63,6 +63,8 @@ pub(crate) struct Lab {
     pub(crate) quick: bool,
     /// Whether the positive controls are left untried.
     pub(crate) walls_only: bool,
+    /// Whether attacks on the service are left out.
+    pub(crate) without_service: bool,
     pub(crate) plants: Plants,
     pub(crate) probe: PathBuf,
     pub(crate) cofferdam: Option<PathBuf>,
@@ -108,6 +110,7 @@ impl Lab {
             mode,
             quick: false,
             walls_only: false,
+            without_service: false,
             plants: Plants::make(probe)?,
             probe: probe.to_owned(),
             cofferdam,

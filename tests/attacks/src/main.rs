@@ -1,4 +1,4 @@
-//! The attack suite: runs every case of the threat list that applies, against the native backend.
+//! The attack suite: runs every case of the threat list that applies, against the native backend and the service.
 //!
 //! Each attack is made twice: against every wall, where it must fail, and without exactly the wall that stops
 //! it, where it must work; otherwise the first proves nothing. `catalogue.toml` says what is run.
@@ -18,6 +18,7 @@ mod probe;
 mod report;
 mod row;
 mod runs;
+mod service;
 mod suite;
 
 use args::Args;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
 }
 
 fn start(args: &Args) -> Result<ExitCode, String> {
+    if let Some(data) = &args.twin {
+        return service::twin::serve(data).map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string());
+    }
     let catalogue = Catalogue::load()?;
     if args.list {
         list(&catalogue);
@@ -52,7 +56,7 @@ fn start(args: &Args) -> Result<ExitCode, String> {
 async fn run(args: &Args, catalogue: &Catalogue, mode: Mode) -> Result<ExitCode, String> {
     let probe = args.probe.clone().unwrap_or_else(|| PathBuf::from("target/attacks/probe"));
     let mut lab = Lab::open(mode, &probe, args.cofferdam.clone()).map_err(|e| e.to_string())?;
-    (lab.quick, lab.walls_only) = (args.quick, args.walls);
+    (lab.quick, lab.walls_only, lab.without_service) = (args.quick, args.walls, args.without_service);
     if let Some(command) = &args.attempt {
         return attempt(&mut lab, command, &Wish::without(&args.without)).await;
     }
@@ -88,6 +92,9 @@ fn list(catalogue: &Catalogue) {
         }
         for host in &case.host {
             println!("{:13}{}: {}", "", host.driver, host.does);
+        }
+        for service in &case.service {
+            println!("{:13}{}: {}", "", service.attack, service.does);
         }
         for (word, reason) in [("n/a", &case.na), ("later", &case.later)] {
             if let Some(reason) = reason {

@@ -87,9 +87,10 @@ impl Report {
             Mode::RootV2 | Mode::RootlessV2 => "ATTACK_FULL=1 make test-vm",
         };
         let mut text = format!(
-            "# Attacks on the native backend: {}\n\nWritten by `{by}`. *Wall*: the attack against \
+            "# Attacks on the native backend and on the service: {}\n\nWritten by `{by}`. *Wall*: the attack against \
              every control, which must hold. *Control*: the same attack with exactly the controls in the last column left out, \
-             which must work (broke); otherwise the first would prove nothing.\n\n",
+             which must work (broke); otherwise the first would prove nothing. Attacks on the service are made on a `cofferdam \
+             serve`, and again on *the twin*: a server of the suite's own that speaks the same and defends nothing.\n\n",
             self.mode
         );
         let _ = writeln!(text, "{}\n", self.summary());
@@ -171,6 +172,9 @@ fn names(controls: &[Control]) -> String {
 }
 
 fn left_out(row: &Row) -> String {
+    if let Some(twin) = &row.twin {
+        return twin.clone();
+    }
     match (row.left_out.is_empty(), row.behind.is_empty()) {
         (true, _) => String::new(),
         (false, true) => names(&row.left_out),

@@ -45,6 +45,9 @@ pub(crate) struct Row {
     pub(crate) behind: Vec<Control>,
     pub(crate) wall: Seen,
     pub(crate) control: Seen,
+    /// What the control was made on, where that is not the product with something left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) twin: Option<String>,
     pub(crate) took_ms: u64,
 }
 
@@ -57,6 +60,7 @@ impl Row {
             behind: Vec::new(),
             wall,
             control,
+            twin: None,
             took_ms: 0,
         }
     }

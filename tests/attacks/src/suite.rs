@@ -10,6 +10,7 @@ use crate::mutation;
 use crate::report::{HEADING, Report, line, mutant_line};
 use crate::row::{Row, Seen};
 use crate::runs;
+use crate::service;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
@@ -75,6 +76,13 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
         report.rows.push(row.unwrap_or_else(|_| hung(id, &host.driver)));
         if let Some(short) = host.quick.as_ref().filter(|_| args.quick) {
             report.shortened.push((host.driver.clone(), short.clone()));
+        }
+    }
+    for service in case.service.iter().filter(|service| args.wants(&[id, &service.attack])) {
+        let row = timeout(PATIENCE, service::run(lab, id, service)).await;
+        report.rows.push(row.unwrap_or_else(|_| hung(id, &service.attack)));
+        if let Some(short) = service.quick.as_ref().filter(|_| args.quick) {
+            report.shortened.push((service.attack.clone(), short.clone()));
         }
     }
 }

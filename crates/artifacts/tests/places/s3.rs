@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 /// Runs until this process is gone: `seaweed.sh` waits for the end of its input.
 #[derive(Debug)]
-struct Server {
+pub(crate) struct Server {
     _keeper: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -22,25 +22,34 @@ fn shared() -> &'static Mutex<Server> {
     SHARED.get_or_init(|| Mutex::new(Server::start()))
 }
 
-/// A bucket of the caller's own, with what it takes to use it.
+/// A bucket of the caller's own on the server that all share, with what it takes to use it.
 pub(crate) fn bucket() -> Bucket {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    let mut server = shared().lock().expect("the server");
-    let name = format!("case-{}", LAST.fetch_add(1, Ordering::Relaxed));
-    writeln!(server.orders, "bucket {name}").expect("an order");
-    assert_eq!(server.answer(), name);
-    Bucket {
-        name,
-        endpoint: Some(format!("http://127.0.0.1:{}", server.port)),
-        region: Some("us-east-1".to_owned()),
-        access_key_id: Some("the-id".to_owned()),
-        secret_access_key: Some("the-secret".to_owned()),
-        session_token: None,
-    }
+    shared().lock().expect("the server").bucket()
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn bucket(&mut self) -> Bucket {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let name = format!("case-{}", LAST.fetch_add(1, Ordering::Relaxed));
+        writeln!(self.orders, "bucket {name}").expect("an order");
+        assert_eq!(self.answer(), name);
+        Bucket {
+            name,
+            endpoint: Some(format!("http://127.0.0.1:{}", self.port)),
+            region: Some("us-east-1".to_owned()),
+            access_key_id: Some("the-id".to_owned()),
+            secret_access_key: Some("the-secret".to_owned()),
+            session_token: None,
+        }
+    }
+
+    /// Has `seaweed.sh` stop or start the store, and waits for that.
+    pub(crate) fn order(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").expect("an order");
+        assert_eq!(self.answer(), order);
+    }
+
+    pub(crate) fn start() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the checkout");
         let found = Command::new(root.join("scripts/seaweed.sh")).stderr(Stdio::inherit()).output();
         let found = found.expect("scripts/seaweed.sh starts");

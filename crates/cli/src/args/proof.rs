@@ -9,12 +9,13 @@ Examples:
   cofferdam audit verify audit.jsonl --head head.json --keys keys.json";
 
 const EXPORT_EXAMPLES: &str = "\
-A server that runs on the same folder is not disturbed. From elsewhere, the same file comes from
-GET /v1/audit/export, and the head from GET /v1/audit/head.
+With --data it is read from the store, and a server that runs on the same folder is not disturbed.
+Without it, it is got from the service at COFFERDAM_URL, for the tenant of the key in
+COFFERDAM_API_KEY. It is JSON with or without --json.
 
 Examples:
-  cofferdam audit export --data ./data > audit.jsonl
-  cofferdam audit export --data ./data --head head.json --out audit.jsonl";
+  cofferdam audit export --head head.json --out audit.jsonl
+  cofferdam audit export --data ./data --tenant acme > audit.jsonl";
 
 const VERIFY_EXAMPLES: &str = "\
 Exit code: 0 everything is proven; 1 the chain was altered, or something is forged; 2 nothing is
@@ -75,17 +76,20 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditExportArgs {
-    /// The data folder of the service
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    /// The data folder of a service on this machine [default: ask the service]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "key_file"])]
+    pub(crate) data: Option<PathBuf>,
 
     /// A postgres:// address, where the service has one
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = "data")]
     pub(crate) database: Option<String>,
 
-    /// The tenant, by its name
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    pub(crate) tenant: String,
+    /// The tenant, by its name [default: default, or that of the key]
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub(crate) tenant: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) remote: super::RemoteArgs,
 
     /// Where to write the chain [default: stdout]
     #[arg(short, long, value_name = "FILE")]

@@ -32,6 +32,7 @@ Examples:
   cofferdam job run -c 'print(\"hello\")'
   cofferdam job run --timeout 10s --memory 512m script.py one two
   cofferdam job run --detach --file data.csv -- sort data.csv
+  cofferdam job run --input model.bin -- python3 use.py model.bin
   echo hello | cofferdam job run -i -- tr a-z A-Z";
 
 const LIST_EXAMPLES: &str = "\
@@ -63,6 +64,50 @@ It is JSON with or without --json; `cofferdam receipt verify` checks it without 
 
 Examples:
   cofferdam job receipt job-aaaaaaaaaaaaaaaa > receipt.json";
+
+const ARTIFACTS_EXAMPLES: &str = "\
+With --out each is written below that folder under the name that the job gave it, after its hash was
+checked; a file that is there already is replaced.
+
+Examples:
+  cofferdam job artifacts job-aaaaaaaaaaaaaaaa
+  cofferdam job artifacts job-aaaaaaaaaaaaaaaa --out results";
+
+pub(super) const TENANT_EXAMPLES: &str = "\
+For an operator. A key for a tenant is made with `cofferdam key create --tenant ID`.
+
+Examples:
+  cofferdam tenant create acme --max-running 10
+  cofferdam tenant list
+  cofferdam tenant rm ten-aaaaaaaaaaaaaaaa";
+
+const TENANT_CREATE_EXAMPLES: &str = "\
+Examples:
+  cofferdam tenant create acme
+  cofferdam tenant create acme --max-running 10 --requests-per-second 50 --artifact-bytes 5g";
+
+const TENANT_LIST_EXAMPLES: &str = "\
+Examples:
+  cofferdam tenant list
+  cofferdam tenant list --json | jq -r '.tenants[].id'";
+
+const TENANT_SHOW_EXAMPLES: &str = "\
+Examples:
+  cofferdam tenant show ten-aaaaaaaaaaaaaaaa";
+
+const TENANT_SET_EXAMPLES: &str = "\
+These quotas come in the place of all that were set for the tenant: what is left out is as for all
+tenants again.
+
+Examples:
+  cofferdam tenant set ten-aaaaaaaaaaaaaaaa --max-running 20
+  cofferdam tenant set ten-aaaaaaaaaaaaaaaa";
+
+const TENANT_REMOVE_EXAMPLES: &str = "\
+Its keys and tokens end with it. One that has jobs that have not ended is not removed.
+
+Examples:
+  cofferdam tenant rm ten-aaaaaaaaaaaaaaaa";
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
@@ -119,6 +164,9 @@ pub(crate) enum JobCommand {
     /// Print the signed receipt of a job that has ended
     #[command(after_help = RECEIPT_EXAMPLES)]
     Receipt(JobArgs),
+    /// List what a job left, or get it
+    #[command(after_help = ARTIFACTS_EXAMPLES)]
+    Artifacts(JobArtifactsArgs),
     /// Remove a job that has ended, and its output
     #[command(after_help = DELETE_EXAMPLES, visible_alias = "rm")]
     Delete(JobArgs),
@@ -129,6 +177,20 @@ pub(crate) struct JobArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobArtifactsArgs {
+    /// Id of the job
+    #[arg(value_name = "JOB")]
+    pub(crate) id: String,
+
+    /// Gets them into this folder, which is made where it is missing
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
@@ -229,6 +291,10 @@ pub(crate) struct JobRunArgs {
     #[arg(short, long, value_name = "FILE[:PLACE]")]
     pub(crate) file: Vec<String>,
 
+    /// Uploads a file, which may be large, and then does as --file does
+    #[arg(long, value_name = "FILE[:PLACE]")]
+    pub(crate) input: Vec<String>,
+
     /// Passes standard input on, which is read to its end first
     #[arg(short = 'i', long)]
     pub(crate) stdin: bool,
@@ -254,6 +320,11 @@ pub(crate) struct JobRunArgs {
 }
 
 impl JobRunArgs {
+    /// The same, with the files that are uploaded in the place of those that are sent along.
+    pub(crate) fn as_run_with_inputs(&self) -> RunArgs {
+        RunArgs { file: self.input.clone(), ..self.as_run() }
+    }
+
     /// The part that `run` understands.
     pub(crate) fn as_run(&self) -> RunArgs {
         RunArgs {
@@ -325,6 +396,98 @@ pub(crate) struct KeyRevokeArgs {
     /// Id of the key
     #[arg(value_name = "KEY")]
     pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantCommand {
+    /// Make a tenant
+    #[command(after_help = TENANT_CREATE_EXAMPLES)]
+    Create(TenantCreateArgs),
+    /// List tenants
+    #[command(after_help = TENANT_LIST_EXAMPLES, visible_alias = "ls")]
+    List(TenantListArgs),
+    /// Show a tenant
+    #[command(after_help = TENANT_SHOW_EXAMPLES, visible_alias = "get")]
+    Show(TenantArgs),
+    /// Say how much a tenant may have
+    #[command(after_help = TENANT_SET_EXAMPLES)]
+    Set(TenantSetArgs),
+    /// Remove a tenant
+    #[command(after_help = TENANT_REMOVE_EXAMPLES, visible_alias = "delete")]
+    Rm(TenantArgs),
+}
+
+/// How much a tenant may have; what is left out is as for all tenants.
+#[derive(Debug, Default, Args)]
+pub(crate) struct QuotaArgs {
+    /// Sandboxes at once; more jobs than that wait
+    #[arg(long, value_name = "N")]
+    pub(crate) max_running: Option<u64>,
+
+    /// Jobs that wait; more than that are refused
+    #[arg(long, value_name = "N")]
+    pub(crate) max_queued: Option<u64>,
+
+    /// Requests in a second
+    #[arg(long, value_name = "N")]
+    pub(crate) requests_per_second: Option<u64>,
+
+    /// Requests at once, after a while of none
+    #[arg(long, value_name = "N")]
+    pub(crate) burst: Option<u64>,
+
+    /// Space for artifacts
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) artifact_bytes: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantCreateArgs {
+    /// What it is called
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) quotas: QuotaArgs,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantListArgs {
+    /// How many, at most 500
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: u32,
+
+    /// Goes on where a page ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantArgs {
+    /// Id of the tenant
+    #[arg(value_name = "TENANT")]
+    pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantSetArgs {
+    /// Id of the tenant
+    #[arg(value_name = "TENANT")]
+    pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) quotas: QuotaArgs,
 
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,

@@ -132,3 +132,41 @@ fn what_is_no_address_is_refused_before_anything_is_sent() {
         assert!(matches!(error, ClientError::Setup(_)), "{url}: {error}");
     }
 }
+
+/// All of a download, or why it is none.
+async fn download(client: &Client, artifact: &cofferdam_api::Artifact) -> Result<Vec<u8>, ClientError> {
+    let mut download = client.artifact_download(artifact).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = download.next().await? {
+        bytes.extend(piece);
+    }
+    Ok(bytes)
+}
+
+#[tokio::test]
+async fn bytes_are_taken_up_and_down_and_held_against_their_hash() {
+    let (folder, server) = server();
+    let client = direct(&server);
+    let file = folder.path().join("upload.bin");
+    let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
+    std::fs::write(&file, &bytes).expect("a file");
+    let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counter = std::sync::Arc::clone(&seen);
+    let progress = move |n| {
+        counter.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+    };
+    let artifact = client.artifact_upload(&file, Box::new(progress)).await.expect("an upload");
+    assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 300_000);
+    assert_eq!((artifact.state.as_str(), artifact.name.as_str()), ("ready", "upload.bin"));
+    assert_eq!(download(&client, &artifact).await.expect("its bytes"), bytes);
+    let other = cofferdam_api::Artifact { sha256: Some("0".repeat(64)), ..artifact.clone() };
+    assert!(matches!(download(&client, &other).await, Err(ClientError::Strange { .. })));
+    let longer = cofferdam_api::Artifact { size_bytes: 300_001, ..artifact.clone() };
+    assert!(matches!(download(&client, &longer).await, Err(ClientError::Strange { .. })));
+    client.artifact_delete(&artifact.id).await.expect("it is deleted");
+    assert_eq!(download(&client, &artifact).await.expect_err("it is gone").code(), Some(ErrorCode::NotFound));
+    std::fs::write(folder.path().join("empty"), "").expect("a file");
+    let empty =
+        client.artifact_upload(&folder.path().join("empty"), Box::new(|_| ())).await.expect("an upload");
+    assert_eq!(download(&client, &empty).await.expect("its bytes"), b"");
+}

@@ -174,3 +174,95 @@ fn what_is_missing_is_named() {
     assert_eq!((code, err.contains("is the service running")), (Some(125), true), "{err}");
     assert!(began.elapsed() < Duration::from_secs(20), "it took {:?} to say so", began.elapsed());
 }
+
+#[test]
+fn tenants_are_made_shown_changed_and_removed() {
+    let shell = Shell::new();
+    let id = shell.text(&["tenant", "create", "acme", "--max-running", "3", "--artifact-bytes", "5m"]);
+    let id = id.trim();
+    assert!(id.starts_with("ten-"), "{id}");
+    let shown = shell.json(&["tenant", "show", "--json", id]);
+    assert_eq!((&shown["name"], &shown["quotas"]["max_running"]), (&"acme".into(), &3.into()));
+    assert_eq!(shown["quotas"]["artifact_bytes"], 5 << 20);
+    let set = shell.json(&["tenant", "set", "--json", id, "--max-queued", "7"]);
+    assert_eq!(set["quotas"]["max_queued"], 7);
+    assert_ne!(set["quotas"]["max_running"], 3, "what is left out is as for all tenants");
+    assert!(shell.text(&["tenant", "list"]).contains("acme"));
+    // A key of the tenant's own, which is no operator's.
+    let key = shell.text(&["key", "create", "own", "--scope", "*", "--tenant", id]);
+    let output = shell.command(&["tenant", "list"]).env("COFFERDAM_API_KEY", key.trim()).output();
+    let (code, _, err) = said(&output.expect("it ends"));
+    assert_eq!((code, err.contains("operator")), (Some(125), true), "{err}");
+    assert_eq!(shell.text(&["tenant", "rm", id]).trim(), id);
+    assert_eq!(shell.run(&["tenant", "show", id]).status.code(), Some(125));
+}
+
+#[test]
+fn what_a_job_left_is_listed_and_brought_here() {
+    let shell = Shell::new();
+    let command = "mkdir -p .artifacts/sub; printf one > .artifacts/a.txt; head -c 3000000 /dev/zero > .artifacts/sub/zeros";
+    let job = shell.json(&["job", "run", "--json", "--", "sh", "-c", command]);
+    let id = job["id"].as_str().expect("an id");
+    let listed = shell.text(&["job", "artifacts", id]);
+    assert!(
+        listed.contains("a.txt") && listed.contains("sub/zeros") && listed.contains("3000000"),
+        "{listed}"
+    );
+    let out = Folder::new("artifacts-out");
+    let folder = out.path().join("results");
+    let folder = folder.to_str().expect("text");
+    let got = shell.json(&["job", "artifacts", id, "--json", "--out", folder]);
+    assert_eq!(got["artifacts"].as_array().map(Vec::len), Some(2));
+    assert_eq!(std::fs::read(out.path().join("results/a.txt")).expect("a file"), b"one");
+    assert_eq!(std::fs::read(out.path().join("results/sub/zeros")).expect("a file"), vec![0; 3_000_000]);
+    // A link at its place is replaced, and what it leads to is left alone.
+    let precious = out.path().join("precious");
+    std::fs::write(&precious, "precious").expect("a file");
+    std::fs::remove_file(out.path().join("results/a.txt")).expect("a file");
+    std::os::unix::fs::symlink(&precious, out.path().join("results/a.txt")).expect("a link");
+    shell.text(&["job", "artifacts", id, "--out", folder]);
+    assert_eq!(std::fs::read_to_string(&precious).expect("a file"), "precious");
+    assert_eq!(std::fs::read(out.path().join("results/a.txt")).expect("a file"), b"one");
+}
+
+/// Larger than what a request may carry along.
+#[test]
+fn a_large_input_is_uploaded_and_gone_afterwards() {
+    let shell = Shell::new();
+    let folder = Folder::new("input");
+    let file = folder.path().join("large.bin");
+    std::fs::write(&file, vec![b'x'; 20 << 20]).expect("a file");
+    let input = format!("{}:data/in.bin", file.display());
+    let count = shell.text(&["job", "run", "--input", &input, "--", "wc", "-c", "data/in.bin"]);
+    assert_eq!(count, format!("{} data/in.bin\n", 20 << 20));
+    let url = format!("http://{}/v1/artifacts", shell.server.address);
+    let header = format!("X-API-Key: {}", shell.server.key);
+    let left = Command::new("curl").args(["-sf", "-H", &header, &url]).output().expect("curl");
+    let left: Value = serde_json::from_slice(&left.stdout).expect("JSON");
+    assert_eq!(left["artifacts"].as_array().map(Vec::len), Some(0), "{left}");
+    let (code, _, err) = said(&shell.run(&["job", "run", "--input", "/no/such/file", "--", "true"]));
+    assert_eq!((code, err.contains("/no/such/file")), (Some(125), true), "{err}");
+}
+
+#[test]
+fn a_chain_from_the_service_is_proven_without_it() {
+    let shell = Shell::new();
+    shell.text(&["job", "run", "-c", "print(1)"]);
+    let folder = Folder::new("chain");
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let (chain, head, keys) = (path("audit.jsonl"), path("head.json"), path("keys.json"));
+    shell.text(&["audit", "export", "--out", &chain, "--head", &head]);
+    let url = format!("http://{}/v1/signing-keys", shell.server.address);
+    let got = Command::new("curl").args(["-sf", "-o", &keys, &url]).status().expect("curl");
+    assert!(got.success());
+    let verify =
+        |chain: &str| said(&shell.run(&["audit", "verify", chain, "--head", &head, "--keys", &keys]));
+    let (code, out, err) = verify(&chain);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let text = std::fs::read_to_string(&chain).expect("a chain");
+    let altered = path("altered.jsonl");
+    std::fs::write(&altered, text.replace("job.finished", "job.Finished")).expect("a file");
+    assert_eq!(verify(&altered).0, Some(1));
+    let both = said(&shell.run(&["audit", "export", "--tenant", "default"]));
+    assert_eq!((both.0, both.2.contains("--data")), (Some(125), true), "{both:?}");
+}

@@ -212,34 +212,6 @@ fn what_is_large_does_not_go_through_memory() {
     assert!(grown < 100 << 20, "it grew by {} MiB", grown >> 20);
 }
 
-/// A store that is away costs a job its artifacts, and nothing else.
-#[test]
-fn without_its_artifact_store_a_job_still_ends() {
-    let folder = Folder::new("away");
-    let port =
-        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
-    let endpoint = format!("http://127.0.0.1:{port}");
-    let variables =
-        [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_ENDPOINT_URL", endpoint.as_str())];
-    let server = Server::start_in(folder.path(), &["--artifacts", "s3://nowhere"], &variables);
-    let client = Client::of(&server);
-    let plain = run(&client, &json!({"command": "echo nothing left"}));
-    assert_eq!((&plain["status"]["state"], &plain["result"]["warnings"]), (&json!("succeeded"), &json!([])));
-    let job = run(&client, &json!({"command": "echo done; touch .artifacts/one .artifacts/two"}));
-    let result = &job["result"];
-    assert_eq!(
-        (&job["status"]["state"], &result["stdout"]),
-        (&json!("succeeded"), &json!("done\n")),
-        "{job}"
-    );
-    assert_eq!(result["artifacts"], json!([]), "{result}");
-    let warning = text(&result["warnings"][0]);
-    assert!(warning.contains("one, two"), "{warning}");
-    let made = client.post("/v1/artifacts", r#"{"name":"a","size_bytes":1}"#).json();
-    let put = client.send("PUT", &text(&made["upload"]["url"]), "", "x").expect("an answer");
-    assert_eq!((put.status, put.json()["error"]["code"].as_str()), (503, Some("unavailable")));
-}
-
 const KILLS: u64 = 12;
 
 /// Uploads over and over, and returns what was acknowledged as ready.

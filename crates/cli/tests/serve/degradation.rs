@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+#[allow(dead_code)]
+#[path = "../../../artifacts/tests/places/s3.rs"]
+mod s3;
+
 const PRINT: &str = r#"{"language":"python","code":"print(1)"}"#;
 
 /// How long a fault and its end may take to be noticed; the documentation says seconds.
@@ -70,6 +74,11 @@ fn check_column(client: &Client, gate: Gate) {
         (&first.json()["error"]["code"], &first.json()["error"]["retryable"]),
         (&"unavailable".into(), &true.into())
     );
+    check_cells(client, gate);
+}
+
+/// The same once somebody has met the fault.
+fn check_cells(client: &Client, gate: Gate) {
     wait_until("the closing of a gate", || gates(&client.get("/readyz")) == [gate.as_str()]);
     let ready = client.get("/readyz");
     assert_eq!(ready.status, 503);
@@ -267,4 +276,84 @@ fn without_a_launcher_no_work_is_taken_and_the_rest_is_served() {
     }
     wait_until("the closing of a gate", || gates(&client.get("/readyz")) == ["backend_unhealthy"]);
     check_column(&client, Gate::BackendUnhealthy);
+}
+
+/// Announces an artifact and sends its bytes.
+fn upload(client: &Client) -> Answer {
+    let made = client.post("/v1/artifacts", r#"{"name":"a","size_bytes":1}"#);
+    let url = made.json()["upload"]["url"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
+    client.send("PUT", &url, "", "x").expect("an answer")
+}
+
+/// Met by an upload, noticed by all; over as soon as it is over.
+fn check_artifacts_down(client: &Client, kept: &str, mend: impl FnOnce()) {
+    let met = upload(client);
+    assert_eq!((met.status, met.json()["error"]["code"].as_str()), (503, Some("unavailable")), "{met:?}");
+    check_cells(client, Gate::ArtifactsDown);
+    assert_eq!(client.get(&format!("/v1/jobs/{kept}")).json()["result"]["stdout"], "1\n", "reads are served");
+    mend();
+    check_recovery(client, kept);
+    assert_eq!(upload(client).status, 200);
+}
+
+#[test]
+fn a_folder_of_artifacts_that_takes_no_writes_is_noticed() {
+    let folder = Folder::new("artifacts-read-only");
+    let server = Server::start(folder.path(), &[]);
+    let client = Client::of(&server);
+    let kept = run_one(&client);
+    let job = client.post("/v1/jobs", r#"{"command":"sleep 3; echo left > .artifacts/one; echo 1"}"#).json();
+    wait_until("the job to run", || {
+        let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+        client.get(&path).json()["status"]["state"] == "running"
+    });
+    let fault = Immutable::make(folder.path().join("artifacts"));
+    let met = upload(&client);
+    assert_eq!((met.status, met.json()["error"]["code"].as_str()), (503, Some("unavailable")), "{met:?}");
+    check_cells(&client, Gate::ArtifactsDown);
+    // What ran goes on, and says what could not be kept.
+    let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    wait_until("the job to end", || client.get(&path).json()["status"]["state"] == "succeeded");
+    let warning = client.get(&path).json()["result"]["warnings"][0].as_str().unwrap_or_default().to_owned();
+    assert!(warning.contains("one"), "{warning}");
+    drop(fault);
+    wait_until("the opening of the gate", || client.get("/readyz").status == 200);
+    assert_eq!(upload(&client).status, 200);
+    assert_eq!(run_one(&client).is_empty(), kept.is_empty());
+}
+
+/// Nobody meets it: it is looked at from time to time.
+#[test]
+fn a_folder_of_artifacts_that_is_gone_is_noticed_and_not_made_anew() {
+    let folder = Folder::new("artifacts-gone");
+    let server = Server::start(folder.path(), &[]);
+    let client = Client::of(&server);
+    let kept = run_one(&client);
+    let place = folder.path().join("artifacts");
+    wait_until("the place to be marked", || place.join("cofferdam-artifacts").exists());
+    std::fs::rename(&place, folder.path().join("elsewhere")).expect("a rename");
+    check_cells(&client, Gate::ArtifactsDown);
+    assert!(!place.exists(), "it was made anew");
+    std::fs::rename(folder.path().join("elsewhere"), &place).expect("a rename");
+    check_recovery(&client, &kept);
+}
+
+#[test]
+fn a_bucket_that_is_away_is_noticed_and_so_is_its_return() {
+    let folder = Folder::new("bucket-away");
+    let mut store = s3::Server::start();
+    let bucket = store.bucket();
+    let endpoint = bucket.endpoint.clone().expect("an address");
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "the-id"),
+        ("AWS_SECRET_ACCESS_KEY", "the-secret"),
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+    ];
+    let place = format!("s3://{}", bucket.name);
+    let server = Server::start_in(folder.path(), &["--artifacts", &place], &variables);
+    let client = Client::of(&server);
+    let kept = run_one(&client);
+    assert_eq!(upload(&client).status, 200);
+    store.order("stop");
+    check_artifacts_down(&client, &kept, || store.order("start"));
 }

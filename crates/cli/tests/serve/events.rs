@@ -172,3 +172,28 @@ fn no_event_ends_inside_a_character() {
     let exact: Vec<_> = outputs.iter().filter_map(|data| data["base64"].as_str()).collect();
     assert!(!exact.is_empty() && outputs[0].get("base64").is_none(), "{outputs:?}");
 }
+
+/// Whoever follows is let go when their key is taken back, and told why.
+#[test]
+fn a_stream_ends_with_the_key_that_opened_it() {
+    let folder = Folder::new("revoked");
+    let server = Server::start(folder.path(), &[]);
+    let admin = Client::of(&server);
+    let job = admin.post("/v1/jobs", r#"{"command":"while :; do echo x; sleep .2; done"}"#).json();
+    let output = format!("/v1/jobs/{}/output", job["id"].as_str().expect("an id"));
+    for path in ["/v1/events", &output] {
+        let made = admin.post("/v1/keys", r#"{"name":"follower","scopes":["jobs:read"]}"#).json();
+        let follower = admin.with_key(made["secret"].as_str().expect("a secret"));
+        let mut events = Events::open(&follower, path, None);
+        assert_eq!(events.next().map(|(_, name, _)| name).as_deref(), Some("init"));
+        let key = format!("/v1/keys/{}", made["id"].as_str().expect("an id"));
+        assert_eq!(admin.send("DELETE", &key, "", "").expect("an answer").status, 204);
+        let began = std::time::Instant::now();
+        let last = events.inspect(|_| assert!(began.elapsed() < Duration::from_secs(30), "{path}")).last();
+        let (id, name, data) = last.expect("a last event");
+        assert_eq!((id.as_str(), name.as_str()), ("", "error"), "{path}");
+        assert_eq!(data["code"], "unauthenticated", "{path}: {data}");
+    }
+    let path = format!("/v1/jobs/{}/cancel", job["id"].as_str().expect("an id"));
+    assert_eq!(admin.post(&path, "").status, 202);
+}

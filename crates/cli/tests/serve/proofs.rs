@@ -242,6 +242,39 @@ fn a_rotation_while_the_server_runs_keeps_old_receipts_good() {
     assert!(!Path::new("/no/such/folder").exists());
 }
 
+/// Whoever rotates leaves a note, whether the server runs at the time or not, and leaves it once.
+#[test]
+fn a_rotation_is_noted_in_the_audit() {
+    let mut bed = Bed::new();
+    let noted = |bed: &Bed| -> Vec<Value> {
+        let entries = bed.client.get("/v1/audit?kind=signing_key.rotated").json()["entries"].clone();
+        entries.as_array().expect("entries").clone()
+    };
+    let until = |bed: &Bed, count: usize| {
+        let began = std::time::Instant::now();
+        while noted(bed).len() != count {
+            assert!(began.elapsed().as_secs() < 30, "{:?}", noted(bed));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    assert!(noted(&bed).is_empty());
+    bed.rotate(&[]);
+    until(&bed, 1);
+    let keys = bed.client.get("/v1/signing-keys").json();
+    let note = &noted(&bed)[0];
+    assert_eq!((&note["resource"], &note["actor"]), (&keys["keys"][1]["keyid"], &"system".into()));
+    assert_eq!(note["details"]["retired"], keys["keys"][0]["keyid"]);
+    // While nobody is there to see it.
+    let data = bed.data();
+    let server = std::mem::replace(&mut bed.server, Server::start(&bed.folder.path().join("other"), &[]));
+    assert_eq!(server.stop(), Some(0));
+    bed.rotate(&["--leaked"]);
+    bed.server = Server::start(&data, &[]);
+    bed.client = Client::of(&bed.server);
+    until(&bed, 2);
+    assert_eq!(noted(&bed)[1]["details"]["leaked"], true);
+}
+
 /// An exported chain as lines, to be altered.
 fn lines(file: &str) -> Vec<String> {
     std::fs::read_to_string(file).expect("text").lines().map(str::to_owned).collect()

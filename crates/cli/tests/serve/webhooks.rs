@@ -121,6 +121,43 @@ fn a_message_can_be_checked_as_the_documentation_says() {
     assert!(!shown.contains(SECRET) && !shown.contains("webhook"), "{shown}");
 }
 
+/// Every file of the data folder, as bytes.
+fn contents(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.file_type().expect("its type").is_dir() {
+            true => found.extend(contents(&entry.path())),
+            false => found.push((entry.path(), std::fs::read(entry.path()).expect("a file"))),
+        }
+    }
+    found
+}
+
+/// A secret is in no file, whether it is the caller's or was made here; not even while a message waits.
+#[test]
+fn a_secret_is_nowhere_on_the_disk() {
+    let folder = Folder::new("sealed");
+    let server = Server::start(folder.path(), &ALLOWED);
+    let client = Client::of(&server);
+    let address = TcpListener::bind(loopback()).expect("a port").local_addr().expect("its address");
+    assert_eq!(client.post("/v1/jobs?wait_ms=30000", &job(address, &["finished"])).status, 200);
+    let own = json!({"command": "true", "webhook": {"url": format!("http://{address}/")}}).to_string();
+    let made = client.post("/v1/jobs?wait_ms=30000", &own).json()["webhook"]["secret"].clone();
+    let made = made.as_str().expect("a secret").to_owned();
+    server.kill();
+    let contents = contents(folder.path());
+    assert!(
+        contents.iter().any(|(_, bytes)| bytes.windows(9).any(|part| part == b"sealed-1:")),
+        "nothing is kept"
+    );
+    for (path, bytes) in contents {
+        for secret in [SECRET, &made] {
+            let is_there = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!is_there, "a secret is in {}", path.display());
+        }
+    }
+}
+
 /// What could not be told before the server was killed is told by the next.
 #[test]
 fn a_message_outlives_the_server_that_was_to_send_it() {

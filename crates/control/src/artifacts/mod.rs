@@ -35,7 +35,7 @@ const NEVER_MS: i64 = 253_402_300_799_000;
 /// The part of the control plane that has to do with bytes.
 #[derive(Debug)]
 pub(crate) struct Artifacts {
-    vault: Vault,
+    pub(crate) vault: Vault,
     signer: LinkSigner,
     /// Artifacts that are being uploaded here: one writing at a time, so that nobody fills the place with several.
     uploading: Arc<Mutex<HashSet<String>>>,

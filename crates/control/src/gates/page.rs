@@ -29,7 +29,8 @@ different. `GET /healthz` always answers, `GET /readyz` is 503 while any gate is
 const TAIL: &str = "
 A request that is the first to meet the trouble is refused as well, with the same status and code, and may take \
 longer: a database that does not answer is waited for up to 5 seconds. What runs goes on: how a job ended \
-is kept in memory until the store takes it, or the server stops.
+is kept in memory until the store takes it, or the server stops. While the artifact store is away, a job that \
+runs ends all the same, a warning of its result names what was not kept, and reading the bytes of an artifact is a 503.
 ";
 
 /// The whole page.

@@ -67,7 +67,7 @@ impl Control {
         self.set_gates(&[Gate::NoWorker, Gate::BackendUnhealthy], closed, &said);
     }
 
-    fn set_gates(&self, among: &[Gate], closed: Option<Gate>, said: &str) {
+    pub(super) fn set_gates(&self, among: &[Gate], closed: Option<Gate>, said: &str) {
         for gate in among.iter().copied() {
             if Some(gate) == closed {
                 if self.parts.gates.close(gate) {

@@ -5,6 +5,7 @@
 
 mod file;
 mod settings;
+mod watch;
 
 pub use file::{Rotated, SigningError, rotate_signing_key, sign_head, signing_key_list};
 pub use settings::SigningSettings;

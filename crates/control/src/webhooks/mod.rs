@@ -2,6 +2,7 @@
 //! what it tells of; the task here sends it, at least once, and gives up in the end.
 
 mod request;
+mod secret;
 mod sweep;
 
 use crate::{ControlError, Result};

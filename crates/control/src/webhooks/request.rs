@@ -33,6 +33,7 @@ impl Control {
                 (secret.clone(), Some(secret))
             }
         };
+        let secret = self.seal_webhook(&wanted.url, secret)?;
         let names: Vec<_> = events.iter().map(|event| event.as_str()).collect();
         let hook = NewWebhook { url: wanted.url.clone(), secret, events: names.join(" ") };
         Ok(Some((hook, WebhookMade { secret: made, events })))

@@ -4,7 +4,7 @@ use crate::{Control, Result, ids, now_ms, timestamp};
 use cofferdam_api::WebhookBody;
 use cofferdam_core::JobState;
 use cofferdam_store::{AuditEvent, Delivery};
-use cofferdam_webhook::{Message, SendError};
+use cofferdam_webhook::Message;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -69,11 +69,17 @@ impl Control {
 
     /// One attempt, and what comes of it.
     async fn deliver(&self, delivery: Delivery) {
-        let (event_id, url, secret) = (&delivery.event_id, &delivery.url, &delivery.secret);
+        let (event_id, url) = (&delivery.event_id, &delivery.url);
         let body = body(&delivery);
         let timestamp_seconds = now_ms() / 1000;
-        let message = Message { url, secret, event_id, timestamp_seconds, body };
-        let sent = self.parts.deliveries.sender.send(message).await;
+        let sent = match self.open_webhook(url, &delivery.secret) {
+            Ok(secret) => {
+                let message = Message { url, secret: &secret, event_id, timestamp_seconds, body };
+                self.parts.deliveries.sender.send(message).await.map_err(|error| error.to_string())
+            }
+            // The master key may be put back; until then nothing can be signed.
+            Err(error) => Err(error.to_string()),
+        };
         let attempts = delivery.attempts + 1;
         let settings = &self.parts.settings.webhooks;
         let written = match sent {
@@ -85,13 +91,13 @@ impl Control {
                 self.parts.metrics.webhooks.one("given_up");
                 let event = given_up(&delivery, attempts, &error);
                 tracing::warn!(event_id, job_id = delivery.job, attempts, %error, "a webhook was given up");
-                self.parts.store.delivery_end(&delivery, now_ms(), Some((error.to_string(), event))).await
+                self.parts.store.delivery_end(&delivery, now_ms(), Some((error, event))).await
             }
             Err(error) => {
                 self.parts.metrics.webhooks.one("failed");
                 let pause = pause(settings.first_pause, settings.longest_pause, attempts, luck());
                 let next_at_ms = now_ms() + pause.as_millis() as i64;
-                self.parts.store.delivery_postpone(event_id.clone(), next_at_ms, error.to_string()).await
+                self.parts.store.delivery_postpone(event_id.clone(), next_at_ms, error).await
             }
         };
         if let Err(error) = written {
@@ -101,13 +107,13 @@ impl Control {
     }
 }
 
-fn given_up(delivery: &Delivery, attempts: i64, error: &SendError) -> AuditEvent {
+fn given_up(delivery: &Delivery, attempts: i64, error: &str) -> AuditEvent {
     AuditEvent {
         at_ms: now_ms(),
         kind: "webhook.given_up",
         actor: "system".to_owned(),
         resource: delivery.job.clone(),
-        details: json!({"event_id": delivery.event_id, "attempts": attempts, "error": error.to_string()}),
+        details: json!({"event_id": delivery.event_id, "attempts": attempts, "error": error}),
     }
 }
 

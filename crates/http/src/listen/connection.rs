@@ -1,6 +1,7 @@
 //! One connection: HTTP/1.1 or HTTP/2, with an eye on whether anything happens on it.
 
 use super::HttpSettings;
+use crate::guesses::Peer;
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -21,6 +22,7 @@ use tower_service::Service;
 
 pub(super) struct Connection<'s> {
     pub(super) router: Router,
+    pub(super) peer: Peer,
     pub(super) settings: &'s HttpSettings,
 }
 
@@ -110,8 +112,9 @@ impl Connection<'_> {
         Error = Infallible,
         Future: Send + 'static,
     > + use<> {
-        let (router, activity) = (self.router.clone(), activity.clone());
-        service_fn(move |request: Request<Incoming>| {
+        let (router, peer, activity) = (self.router.clone(), self.peer.clone(), activity.clone());
+        service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
             let guard = InFlight::new(&activity);
             let mut router = router.clone();
             async move {

@@ -10,6 +10,7 @@ mod tls;
 pub(crate) use slow::TooSlow;
 pub use tls::{Tls, TlsError};
 
+use crate::guesses::{Guesses, Peer};
 use axum::Router;
 use connection::Connection;
 use std::future::Future;
@@ -67,6 +68,7 @@ pub(crate) async fn serve(
     tls: Option<Tls>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let guesses = Arc::new(Guesses::default());
     let places = Arc::new(Semaphore::new(settings.max_connections));
     let all = places.clone();
     let (stopping, stopped) = watch::channel(false);
@@ -76,7 +78,10 @@ pub(crate) async fn serve(
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => drop(tokio::spawn(attend(Arc::clone(&shared), stream, place))),
+                Ok((stream, address)) => {
+                    let peer = Peer { address: address.ip(), guesses: Arc::clone(&guesses) };
+                    drop(tokio::spawn(attend(Arc::clone(&shared), stream, peer, place)));
+                }
                 // A client that was gone again, or no descriptor left: either passes.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -101,10 +106,10 @@ struct Shared {
 }
 
 /// One connection, from its first byte to its end; it keeps its place until then.
-async fn attend(shared: Arc<Shared>, stream: TcpStream, _place: OwnedSemaphorePermit) {
+async fn attend(shared: Arc<Shared>, stream: TcpStream, peer: Peer, _place: OwnedSemaphorePermit) {
     // Answers are written whole; waiting to fill a packet would only delay the small ones.
     let _ = stream.set_nodelay(true);
-    let connection = Connection { router: shared.router.clone(), settings: &shared.settings };
+    let connection = Connection { router: shared.router.clone(), peer, settings: &shared.settings };
     let stopped = shared.stopped.clone();
     match &shared.tls {
         None => connection.http1(stream, stopped).await,

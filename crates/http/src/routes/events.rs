@@ -5,11 +5,12 @@ use crate::auth::Caller;
 use crate::document::refusals::Always;
 use crate::last_event::last_event_id;
 use crate::query::NoQuery;
+use crate::while_valid::while_valid;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use cofferdam_api::{ErrorData, FeedData, FeedInitData};
+use cofferdam_api::{ErrorCode, ErrorData, FeedData, FeedInitData};
 use cofferdam_control::{Control, EventFollower, timestamp};
 use cofferdam_policy::Action;
 use cofferdam_store::AuditEntry;
@@ -49,7 +50,8 @@ async fn follow(State(control): State<Control>, caller: Caller, _: NoQuery, head
     let first = named("init", &FeedInitData { seq }).id(seq.to_string());
     let first = futures_util::stream::iter([Ok::<_, Infallible>(first)]);
     let rest = futures_util::stream::unfold(Some(follower), step).flat_map(futures_util::stream::iter);
-    Ok(Sse::new(first.chain(rest)).keep_alive(KeepAlive::default()).into_response())
+    let events = while_valid(control, &headers, first.chain(rest));
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 type Step = (Vec<Result<Event, Infallible>>, Option<EventFollower>);
@@ -61,7 +63,8 @@ async fn step(follower: Option<EventFollower>) -> Option<Step> {
         Ok(Some(entries)) => Some((entries.iter().map(|entry| Ok(event(entry))).collect(), Some(follower))),
         // What the store said is the operator's; whoever follows comes back with the last id.
         Err(_) => {
-            let data = ErrorData { message: "the store does not answer".to_owned() };
+            let data =
+                ErrorData { code: ErrorCode::Unavailable, message: "the store does not answer".to_owned() };
             Some((vec![Ok(named("error", &data))], None))
         }
     }

@@ -8,10 +8,11 @@ use crate::document::refusals::{Always, OfBody, OfOne, OfState};
 use crate::last_event::last_event_id;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
+use crate::while_valid::while_valid;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
@@ -22,6 +23,7 @@ use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
 use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind};
+use futures_util::stream::Stream;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -231,7 +233,9 @@ async fn follow(
     let permit = caller.permit(&control, Action::JobGet).await?;
     let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_job(&permit, &id, after.max(0), waits).await?;
-    Ok(stream(control, permit, id, after, follower))
+    let events = stream(control.clone(), permit, id, after, follower);
+    let events = while_valid(control, &headers, events);
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 /// Where a follower stands.
@@ -241,7 +245,13 @@ enum Place {
     End,
 }
 
-fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Follower) -> Response {
+fn stream(
+    control: Control,
+    permit: Permit,
+    id: String,
+    after: i64,
+    follower: Follower,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let place = if after < 0 { Place::Start } else { Place::Output };
     let state = (control, permit, id, follower, place);
     let events =
@@ -263,16 +273,15 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                     Ok(Followed::Ended(job)) => (ending(&control, *job, after).await, Place::End),
                     // Without an id: whoever resumes asks for what comes after the last real one.
                     Err(error) => {
-                        let message = Problem::from(error).message;
-                        (vec![event("error", None, &ErrorData { message })], Place::End)
+                        let Problem { code, message, .. } = Problem::from(error);
+                        (vec![event("error", None, &ErrorData { code, message })], Place::End)
                     }
                 },
             };
             let events: Vec<Result<Event, Infallible>> = events.into_iter().map(Ok).collect();
             Some((futures_util::stream::iter(events), (control, permit, id, follower, place)))
         });
-    let events = futures_util::StreamExt::flatten(events);
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    futures_util::StreamExt::flatten(events)
 }
 
 fn event(name: &str, seq: Option<i64>, data: &impl Serialize) -> Event {

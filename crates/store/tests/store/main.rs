@@ -15,6 +15,7 @@ mod idempotency;
 mod jobs;
 mod key_use;
 mod keys;
+mod killed;
 mod leases;
 mod lifecycle;
 mod locks;
@@ -93,6 +94,7 @@ on_both_engines! {
         a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
         a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
     upgrade: everything_of_version_1_is_there, a_step_that_fails_has_not_happened;
+    killed: a_migration_that_was_killed_is_finished_by_the_next;
     plans: nothing_reads_a_whole_table;
     patience: fewer_than_none_are_refused;
     files: a_restored_store_runs_nothing_twice;

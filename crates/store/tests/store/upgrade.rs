@@ -7,12 +7,12 @@ use cofferdam_store::{
 };
 use sqlx::{Connection, Executor, Row};
 
-const TENANT: &str = "ten-aaaaaaaaaaaaaaaa";
+pub(crate) const TENANT: &str = "ten-aaaaaaaaaaaaaaaa";
 const OTHER: &str = "ten-bbbbbbbbbbbbbbbb";
 const BEGIN: i64 = 1_762_000_000_000;
 
 /// Fills an empty database as version 1 left it.
-async fn version_1(bed: &Bed) {
+pub(crate) async fn version_1(bed: &Bed) {
     let (bytes, address) = match &bed.location {
         Location::Sqlite(path) => ("BLOB", format!("sqlite://{}?mode=rwc", path.display())),
         Location::Postgres(address) => ("BYTEA", address.clone()),
@@ -26,7 +26,7 @@ async fn version_1(bed: &Bed) {
     }
 }
 
-fn job(letter: char) -> String {
+pub(crate) fn job(letter: char) -> String {
     format!("job-{}", letter.to_string().repeat(16))
 }
 

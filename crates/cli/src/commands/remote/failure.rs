@@ -5,7 +5,7 @@ use cofferdam_client::ClientError;
 use std::error::Error;
 
 /// A refusal says what to do in its own words; of what never became an answer, the cause is what helps.
-pub(super) fn failure(error: ClientError) -> Failure {
+pub(in crate::commands) fn failure(error: ClientError) -> Failure {
     let message = match &error {
         ClientError::Unreachable { url, source } => {
             let mut cause: &dyn Error = source;

@@ -1,10 +1,11 @@
 //! The commands that speak with a service: what they share, which is the way to it and how answers are shown.
 
-mod failure;
+pub(super) mod failure;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
 mod table;
+pub(super) mod tenant;
 
 use crate::args::RemoteArgs;
 use crate::exit::Failure;
@@ -16,7 +17,7 @@ use std::io::Write;
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// The service that was named, by an option or by the environment.
-fn connect(args: &RemoteArgs) -> Result<Client, Failure> {
+pub(super) fn connect(args: &RemoteArgs) -> Result<Client, Failure> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let url = args.url.clone().or_else(|| set("COFFERDAM_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
     let key = match &args.key_file {
@@ -30,7 +31,7 @@ fn connect(args: &RemoteArgs) -> Result<Client, Failure> {
 }
 
 /// Runs what asks the service, on a runtime of its own.
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 

@@ -44,3 +44,33 @@ impl Waiting {
         self.bar.finish_and_clear();
     }
 }
+
+/// Bytes on their way, shown as a bar that is gone when they are there.
+pub(super) struct Transfer {
+    bar: ProgressBar,
+}
+
+impl Transfer {
+    /// On a terminal's stderr, unless `is_quiet`; elsewhere nothing is shown.
+    pub(super) fn new(what: &str, size_bytes: u64, is_quiet: bool) -> Self {
+        let is_shown = !is_quiet && stderr().is_terminal();
+        let target = if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(size_bytes), target);
+        let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(super::table::one_line(what));
+        Self { bar }
+    }
+
+    /// Called with the bytes that went through since the last call.
+    pub(super) fn counter(&self) -> cofferdam_client::Progress {
+        let bar = self.bar.clone();
+        Box::new(move |bytes| bar.inc(bytes))
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

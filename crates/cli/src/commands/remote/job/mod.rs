@@ -1,6 +1,8 @@
 //! `cofferdam job`: jobs of a service.
 
+mod artifacts;
 mod attend;
+mod inputs;
 mod list;
 mod logs;
 mod one;
@@ -19,6 +21,7 @@ pub(in crate::commands) fn job(command: JobCommand) -> Result<ExitCode, Failure>
         JobCommand::Cancel(args) => one::cancel(&args),
         JobCommand::Logs(args) => logs::logs(&args),
         JobCommand::Receipt(args) => one::receipt(&args),
+        JobCommand::Artifacts(args) => artifacts::artifacts(&args),
         JobCommand::Delete(args) => one::delete(&args),
     }
 }

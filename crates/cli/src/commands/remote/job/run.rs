@@ -3,6 +3,7 @@
 use super::super::failure::failure;
 use super::super::{block_on, connect, print, print_json};
 use super::attend::{Attended, Show, attend};
+use super::inputs;
 use super::request::request;
 use crate::args::JobRunArgs;
 use crate::exit::{Failure, outcome_code, say};
@@ -11,10 +12,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(super) fn run(args: &JobRunArgs) -> Result<ExitCode, Failure> {
-    let request = request(args)?;
+    let mut request = request(args)?;
     let client = connect(&args.remote)?;
     let is_json = args.remote.json;
     block_on(async {
+        let inputs = inputs::upload(&client, args, &mut request).await?;
         let job = client.job_create(&request, Duration::ZERO).await.map_err(failure)?;
         if args.detach {
             match is_json {
@@ -25,6 +27,7 @@ pub(super) fn run(args: &JobRunArgs) -> Result<ExitCode, Failure> {
         }
         let show = if is_json { Show::Nothing } else { Show::Live };
         let attended = attend(&client, &job.id, show).await?;
+        inputs::remove(&client, &inputs).await;
         if is_json {
             print_json(&attended.job)?;
         }

@@ -1,0 +1,55 @@
+//! Streams that last no longer than the key or token that opened them.
+
+use crate::auth::given_secret;
+use axum::http::HeaderMap;
+use axum::response::sse::Event;
+use cofferdam_api::{ErrorCode, ErrorData};
+use cofferdam_control::Control;
+use futures_util::stream::{Stream, StreamExt, unfold};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How often it is looked whether whoever follows is still known. A thousand followers cost some hundred lookups a
+/// second.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// The same events, until the key or token in these headers is not valid any more; then `error`, and the end.
+pub(crate) fn while_valid(
+    control: Control,
+    headers: &HeaderMap,
+    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    let secret = given_secret(headers);
+    let state = Some((control, secret, Box::pin(events), Instant::now() + LOOK));
+    unfold(state, |state| async move {
+        let (control, secret, mut events, mut next_look) = state?;
+        loop {
+            tokio::select! {
+                event = events.next() => {
+                    return event.map(|event| (event, Some((control, secret, events, next_look))));
+                }
+                () = sleep_until(next_look), if secret.is_some() => {
+                    if !is_known(&control, secret.as_deref()).await {
+                        return Some((Ok(ended()), None));
+                    }
+                    next_look = Instant::now() + LOOK;
+                }
+            }
+        }
+    })
+}
+
+/// While the store is away nobody knows; it is asked again.
+async fn is_known(control: &Control, secret: Option<&str>) -> bool {
+    match secret {
+        None => true,
+        Some(secret) => !matches!(control.authenticate(secret).await, Ok(Err(_))),
+    }
+}
+
+fn ended() -> Event {
+    let message = "the key or token is not valid any more".to_owned();
+    let data = ErrorData { code: ErrorCode::Unauthenticated, message };
+    Event::default().event("error").data(serde_json::to_string(&data).unwrap_or_default())
+}
