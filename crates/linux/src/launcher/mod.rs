@@ -14,7 +14,9 @@ mod staging;
 
 use rootless::Ids;
 
-pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
+pub use messages::{
+    CreateRequest, LAUNCHER_EVENT_BYTES, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest,
+};
 
 use crate::init::NamespaceIds;
 use crate::slots;
@@ -128,7 +130,7 @@ fn run_failing(socket: OwnedFd, options: &LauncherOptions, fail_at: Option<Stage
 }
 
 fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
-    let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+    let mut buffer = [0; LAUNCHER_EVENT_BYTES];
     if let Ok(message) = event.encode(&mut buffer) {
         // An error means that the host is gone, which the next read shows as well.
         let _ = socket::send(socket, message, fds);
