@@ -5,6 +5,7 @@
 //! may clone. When its socket closes, it ends every sandbox, removes what they leave, and exits.
 
 mod create;
+mod elsewhere;
 mod layers;
 mod messages;
 mod network;
@@ -60,7 +61,13 @@ pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
     let (host, launcher) = socket::pair()?;
     // SAFETY: the process has one thread, as was just seen.
     match unsafe { clone::fork_into(0, None) }? {
-        clone::Forked::Parent { .. } => Ok(host),
+        clone::Forked::Parent { pid, .. } => {
+            // A host that makes many sandboxes has time, and its launcher should go wherever processors are added.
+            if !options.makes_spares {
+                elsewhere::start(pid);
+            }
+            Ok(host)
+        }
         clone::Forked::Child => {
             drop(host);
             run(launcher, options)
