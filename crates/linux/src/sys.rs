@@ -312,6 +312,30 @@ pub fn group_count() -> Result<usize> {
     check(unsafe { libc::syscall(libc::SYS_getgroups, 0, std::ptr::null_mut::<u32>()) })
 }
 
+/// A bit for each processor of the machine.
+pub type Processors = [u64; 16];
+
+/// The processor that this process runs on at the moment.
+pub fn current_processor() -> Option<usize> {
+    // SAFETY: cannot do harm.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// The processors that a process may run on.
+pub fn allowed_processors(pid: i32) -> Result<Processors> {
+    let mut processors = Processors::default();
+    let bytes = size_of::<Processors>();
+    // SAFETY: the kernel fills at most that many bytes, and any bits are numbers.
+    check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, processors.as_mut_ptr()) })?;
+    Ok(processors)
+}
+
+pub fn allow_processors(pid: i32, processors: &Processors) -> Result<()> {
+    let bytes = size_of::<Processors>();
+    // SAFETY: the array lives across the call and has that many bytes.
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, bytes, processors.as_ptr()) }).map(drop)
+}
+
 pub fn prctl(option: c_int, arg2: usize, arg3: usize) -> Result<usize> {
     // SAFETY: the options that are used here take plain numbers.
     check(unsafe { libc::syscall(libc::SYS_prctl, option, arg2, arg3, 0usize, 0usize) })

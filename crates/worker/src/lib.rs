@@ -20,7 +20,7 @@ pub mod testing;
 pub use ids::{draw_job_id, draw_sandbox_id};
 pub use job::{
     ArtifactsWanted, Cancellation, Canceller, FileIn, JobError, JobSpec, Stdin, Work, cancellation, check,
-    run, run_in, sandbox_spec,
+    run, run_in, run_keeping, sandbox_spec,
 };
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};

@@ -3,7 +3,9 @@
 use crate::report;
 use crate::streams::Packets;
 use cofferdam_backend::{BackendError, Result};
-use cofferdam_linux::launcher::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
+use cofferdam_linux::launcher::{
+    CreateRequest, LAUNCHER_EVENT_BYTES, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest,
+};
 use cofferdam_linux::{Stage, socket};
 use std::collections::HashMap;
 use std::io;
@@ -117,7 +119,7 @@ impl Launcher {
 
     /// What a launcher that has just ended said before.
     fn last_words(&self) -> Option<String> {
-        let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+        let mut buffer = [0; LAUNCHER_EVENT_BYTES];
         let (n, _) = self.inner.socket.receive_now(&mut buffer).ok()?;
         match LauncherEvent::decode(&buffer[..n]).ok()? {
             LauncherEvent::Unusable { stage, errno } => Some(report::step_failed(stage, errno)),
@@ -199,7 +201,7 @@ impl Launcher {
 }
 
 async fn read_events(inner: Arc<Inner>) {
-    let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+    let mut buffer = [0; LAUNCHER_EVENT_BYTES];
     let cause = loop {
         match inner.socket.receive(&mut buffer).await {
             Ok((0, _)) => break "the launcher ended".to_owned(),

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
-use tokio::net::UnixDatagram;
 use tokio::net::unix::pipe;
 
 /// The host's end of a pipe that a process writes to.
@@ -56,13 +56,19 @@ impl AsyncRead for UntilHangUp {
 }
 
 /// A socket that carries whole messages and descriptors.
-pub(crate) struct Packets(UnixDatagram);
+///
+/// Only what can be read is watched for: else the kernel would wake this process whenever the other side has read
+/// something, in the middle of the other side's work.
+pub(crate) struct Packets(AsyncFd<OwnedFd>);
 
 impl Packets {
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
-        let socket = std::os::unix::net::UnixDatagram::from(socket);
-        socket.set_nonblocking(true)?;
-        Ok(Self(UnixDatagram::from_std(socket)?))
+        sys::set_nonblocking(socket.as_fd())?;
+        #[expect(
+            deprecated,
+            reason = "sound for a descriptor that is owned and never replaced; the other is unsafe"
+        )]
+        Ok(Self(AsyncFd::with_interest(socket, Interest::READABLE)?))
     }
 
     pub(crate) fn send(&self, message: &[u8], fds: &[RawFd]) -> sys::Result<()> {
@@ -76,9 +82,9 @@ impl Packets {
 
     /// Waits for one message; a length of 0 is the other side's end.
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Fds)> {
-        let mut receive = || match socket::receive(self.0.as_raw_fd(), buffer) {
+        let mut receive = |socket: &OwnedFd| match socket::receive(socket.as_raw_fd(), buffer) {
             // The other side ended with something unread. That is said once, before what it had sent.
-            Err(sys::Errno(libc::ECONNRESET)) => Ok(socket::receive(self.0.as_raw_fd(), buffer)?),
+            Err(sys::Errno(libc::ECONNRESET)) => Ok(socket::receive(socket.as_raw_fd(), buffer)?),
             other => Ok(other?),
         };
         self.0.async_io(Interest::READABLE, &mut receive).await

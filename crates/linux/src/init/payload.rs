@@ -312,7 +312,11 @@ fn filter(plan: &InitPlan<'_>) -> StageResult {
 /// Executes the program, and comes back only with what failed.
 pub(super) fn execute(plan: &InitPlan<'_>, command: Command<'_>) -> Failure {
     match plan.at(Stage::PayloadExec, Ok(())) {
-        Ok(()) => Failure { stage: Stage::PayloadExec, errno: search(command), missing: ControlSet::EMPTY },
+        Ok(()) => Failure {
+            stage: Stage::PayloadExec,
+            errno: search(command, &mut pause),
+            missing: ControlSet::EMPTY,
+        },
         Err(failure) => failure,
     }
 }
@@ -322,14 +326,19 @@ pub(super) fn execute(plan: &InitPlan<'_>, command: Command<'_>) -> Failure {
 const BUSY_TRIES: u32 = 20;
 const BUSY_PAUSE_MS: i32 = 2;
 
-/// Executes the program: as it is with a slash in its name, else from the first folder of `PATH` that has it.
-fn search(command: Command<'_>) -> Errno {
-    let exec = |path: *const c_char| {
+fn pause() {
+    let _ = sys::poll(&mut [], BUSY_PAUSE_MS);
+}
+
+/// Executes the program: as it is with a slash in its name, else from the first folder of `PATH` that has it. While
+/// that is busy, it is tried again after each pause.
+fn search(command: Command<'_>, pause: &mut dyn FnMut()) -> Errno {
+    let mut exec = |path: *const c_char| {
         for _ in 0..BUSY_TRIES {
             // SAFETY: path, argv and envp are NUL- and null-terminated and live in init's memory.
             unsafe { libc::syscall(libc::SYS_execve, path, command.argv, command.envp) };
             match Errno::last() {
-                Errno(libc::ETXTBSY) => drop(sys::poll(&mut [], BUSY_PAUSE_MS)),
+                Errno(libc::ETXTBSY) => pause(),
                 errno => return errno,
             }
         }
@@ -357,4 +366,68 @@ fn search(command: Command<'_>) -> Errno {
         }
     }
     denied.unwrap_or(Errno(libc::ENOENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+
+    /// A program that somebody still writes to, and what a child leaves behind that tries to execute it.
+    struct Busy {
+        program: CString,
+        /// The pause in which the writer lets go.
+        freed_in: u32,
+        pauses: u32,
+        errno: i32,
+    }
+
+    impl Busy {
+        /// Executes it in a child, which is the writer as well, and says how that ended.
+        fn execute(name: &str, freed_in: u32) -> (i32, Self) {
+            let path = std::env::temp_dir().join(format!("cofferdam-{name}-{}", std::process::id()));
+            std::fs::copy("/bin/true", &path).unwrap();
+            let program = CString::new(path.to_str().unwrap()).unwrap();
+            let mut busy = Self { program, freed_in, pauses: 0, errno: 0 };
+            let mut stack = vec![0u8; 64 << 10];
+            // SAFETY: the stack is ours alone, and the child changes only that value while we wait for it.
+            let child = unsafe { clone::vfork_on(&mut stack, None, try_and_exit, (&raw mut busy).cast()) };
+            let status = sys::wait_pid(child.unwrap()).unwrap();
+            std::fs::remove_file(path).unwrap();
+            (libc::WEXITSTATUS(status), busy)
+        }
+    }
+
+    extern "C" fn try_and_exit(arg: *mut c_void) -> ! {
+        // SAFETY: the parent waits, and lent us this value.
+        let busy = unsafe { &mut *arg.cast::<Busy>() };
+        let Ok(writer) = sys::open(sys::CWD, &busy.program, libc::O_WRONLY, 0) else { sys::exit(98) };
+        let mut writer = Some(writer);
+        let argv = [busy.program.as_ptr(), std::ptr::null()];
+        let program = busy.program.as_c_str();
+        let command = Command { argv: argv.as_ptr(), envp: argv[1..].as_ptr(), program, search: None };
+        let mut count = || {
+            busy.pauses += 1;
+            if busy.pauses == busy.freed_in {
+                writer = None;
+            }
+            pause();
+        };
+        busy.errno = search(command, &mut count).0;
+        sys::exit(99)
+    }
+
+    #[test]
+    fn a_program_that_is_soon_free_is_executed() {
+        let (status, busy) = Busy::execute("soon-free", 3);
+        assert_eq!((status, busy.errno), (0, 0));
+        // More only where a test beside this one forked while the copy was written, and its child held that for a moment.
+        assert!(busy.pauses >= 3);
+    }
+
+    #[test]
+    fn a_program_that_stays_busy_is_given_up() {
+        let (status, busy) = Busy::execute("stays-busy", u32::MAX);
+        assert_eq!((status, busy.errno, busy.pauses), (99, libc::ETXTBSY, BUSY_TRIES));
+    }
 }

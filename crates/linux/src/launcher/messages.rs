@@ -77,8 +77,11 @@ const UNUSABLE: u32 = 104;
 /// Stands for "no stage".
 const NO_STAGE: u32 = u32::MAX;
 
-/// The largest message in either direction.
+/// The largest request.
 pub const LAUNCHER_MESSAGE_BYTES: usize = 16 << 10;
+
+/// The largest event. Far less than a request, as each page of a buffer is a fault on the way to a sandbox.
+pub const LAUNCHER_EVENT_BYTES: usize = 64;
 
 impl LauncherRequest {
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8]> {
@@ -241,7 +244,7 @@ mod tests {
             LauncherEvent::Destroyed { sandbox: 1, errno: 0 },
             LauncherEvent::Unusable { stage: Stage::Root, errno: 1 },
         ] {
-            let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+            let mut buffer = [0; LAUNCHER_EVENT_BYTES];
             assert_eq!(LauncherEvent::decode(event.encode(&mut buffer).unwrap()), Ok(event));
         }
     }

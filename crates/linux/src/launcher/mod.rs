@@ -5,6 +5,7 @@
 //! may clone. When its socket closes, it ends every sandbox, removes what they leave, and exits.
 
 mod create;
+mod elsewhere;
 mod layers;
 mod messages;
 mod network;
@@ -14,7 +15,9 @@ mod staging;
 
 use rootless::Ids;
 
-pub use messages::{CreateRequest, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest};
+pub use messages::{
+    CreateRequest, LAUNCHER_EVENT_BYTES, LAUNCHER_MESSAGE_BYTES, LauncherEvent, LauncherRequest,
+};
 
 use crate::init::NamespaceIds;
 use crate::slots;
@@ -58,7 +61,13 @@ pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
     let (host, launcher) = socket::pair()?;
     // SAFETY: the process has one thread, as was just seen.
     match unsafe { clone::fork_into(0, None) }? {
-        clone::Forked::Parent { .. } => Ok(host),
+        clone::Forked::Parent { pid, .. } => {
+            // A host that makes many sandboxes has time, and its launcher should go wherever processors are added.
+            if !options.makes_spares {
+                elsewhere::start(pid);
+            }
+            Ok(host)
+        }
         clone::Forked::Child => {
             drop(host);
             run(launcher, options)
@@ -128,7 +137,7 @@ fn run_failing(socket: OwnedFd, options: &LauncherOptions, fail_at: Option<Stage
 }
 
 fn reply(socket: RawFd, event: LauncherEvent, fds: &[RawFd]) {
-    let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
+    let mut buffer = [0; LAUNCHER_EVENT_BYTES];
     if let Ok(message) = event.encode(&mut buffer) {
         // An error means that the host is gone, which the next read shows as well.
         let _ = socket::send(socket, message, fds);

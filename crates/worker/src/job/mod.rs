@@ -18,5 +18,5 @@ mod verdict;
 pub use cancel::{Cancellation, Canceller, cancellation};
 pub use error::JobError;
 pub(crate) use run::run_ahead;
-pub use run::{check, run, run_in};
+pub use run::{check, run, run_in, run_keeping};
 pub use spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work, sandbox_spec};

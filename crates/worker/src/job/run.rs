@@ -30,8 +30,19 @@ pub async fn run(
     backend: &dyn Backend,
     spec: JobSpec,
     live: &mut dyn LiveOutput,
-    mut cancel: Cancellation,
+    cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
+    run_keeping(backend, spec, live, cancel).await.map(|(result, _)| result)
+}
+
+/// The same, but the sandbox is handed back, if one was made: for a caller that ends now, and its backend with it.
+/// Dropping it ends it.
+pub async fn run_keeping(
+    backend: &dyn Backend,
+    spec: JobSpec,
+    live: &mut dyn LiveOutput,
+    mut cancel: Cancellation,
+) -> Result<(JobResult, Option<Box<dyn Sandbox>>), JobError> {
     let id = draw_sandbox_id().map_err(JobError::Id)?;
     let sandbox = sandbox_spec(id.clone(), &spec);
     let job = prepare(spec)?;
@@ -48,16 +59,17 @@ pub async fn run(
     let made = tokio::select! {
         biased;
         made = made => made.map_err(JobError::Create),
-        Request { by, .. } = cancel.requested() => return Ok(cancelled_unmade(job, by)),
+        Request { by, .. } = cancel.requested() => return Ok((cancelled_unmade(job, by), None)),
     };
-    let result = match made? {
-        (sandbox, None) => execute(&*sandbox, None, job, live, cancel).await?,
-        (sandbox, Some(started)) => {
+    let (sandbox, started) = made?;
+    let result = match started {
+        None => execute(&*sandbox, None, job, live, cancel).await?,
+        Some(started) => {
             let process = explain(&*sandbox, started, &job).await?;
             attend(&*sandbox, &*process, job, began, live, cancel).await
         }
     };
-    Ok(JobResult { sandbox_id: Some(id), ..result })
+    Ok((JobResult { sandbox_id: Some(id), ..result }, Some(sandbox)))
 }
 
 /// Runs a job in a sandbox that was made for it, by the same [`sandbox_spec`], and destroys that.

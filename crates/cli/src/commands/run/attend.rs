@@ -6,8 +6,8 @@ use crate::exit::{Failure, by_signal, job_failure, outcome_code};
 use crate::host::live::{HangUp, LiveWriter, Sink};
 use crate::host::signals::{SIGPIPE, Signals, name};
 use crate::host::terminal::{RawMode, follow_size};
-use cofferdam_backend::Backend;
-use cofferdam_core::JobResult;
+use cofferdam_backend::{Backend, Sandbox};
+use cofferdam_core::{JobResult, Outcome};
 use cofferdam_worker::{Canceller, Discard, JobError, LiveOutput, cancellation};
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -21,7 +21,8 @@ enum Shown {
     Live(LiveWriter),
 }
 
-/// The exit code of the whole command. With JSON asked for, the result is all that `stdout` gets.
+/// The exit code of the whole command, which then ends at once: its sandbox may go with it. With JSON asked for, the
+/// result is all that `stdout` gets.
 pub(super) async fn attend(
     backend: &dyn Backend,
     mut opened: Opened,
@@ -37,10 +38,17 @@ pub(super) async fn attend(
         false => Shown::Live(LiveWriter::new(stdout, stderr)),
     };
     let result = run(backend, opened, &mut shown, &mut signals, &asked).await;
-    let result = result.map_err(|error| {
+    let (result, sandbox) = result.map_err(|error| {
         artifacts_out.iter().for_each(ArtifactsOut::take_back);
         job_failure(&error)
     })?;
+    if leaves_at_once(&shown, &result) {
+        // It goes with this process, which the launcher notices. Asked for now, its end would only compete with ours
+        // for a processor, and our caller would wait for both.
+        std::mem::forget(sandbox);
+    } else {
+        drop(sandbox);
+    }
     match shown {
         Shown::Json(mut stdout) => report::json(&result, &mut stdout)?,
         Shown::Live(live) => {
@@ -52,6 +60,13 @@ pub(super) async fn attend(
     }
     report::ending(&result.outcome, &limits);
     Ok(outcome_code(&result.outcome, asked.get()))
+}
+
+/// Whether nothing is left to be said, which somebody could keep us waiting with.
+fn leaves_at_once(shown: &Shown, result: &JobResult) -> bool {
+    let is_plain = matches!(result.outcome, Outcome::Exited { .. });
+    let is_silent = matches!(shown, Shown::Live(live) if live.is_silent());
+    is_plain && is_silent && result.warnings.is_empty() && result.artifacts_skipped.is_empty()
 }
 
 /// Waits until the job's output is out of our hands. Somebody may hold it for ever, so that a signal ends the
@@ -74,7 +89,7 @@ async fn run(
     shown: &mut Shown,
     signals: &mut Signals,
     asked: &Cell<Option<i32>>,
-) -> Result<JobResult, JobError> {
+) -> Result<(JobResult, Option<Box<dyn Sandbox>>), JobError> {
     let (canceller, cancellation) = cancellation();
     let (live, hang_up): (&mut dyn LiveOutput, _) = match shown {
         Shown::Json(_) => (&mut Discard, None),
@@ -90,7 +105,7 @@ async fn run(
     });
     tokio::select! {
         biased;
-        result = cofferdam_worker::run(backend, opened.spec, live, cancellation) => result,
+        result = cofferdam_worker::run_keeping(backend, opened.spec, live, cancellation) => result,
         never = pass_on(signals, hang_up, &canceller, asked) => match never {},
         () = follow_size(opened.resizer) => unreachable!("sizes are followed for as long as they change"),
     }

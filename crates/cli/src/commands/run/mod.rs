@@ -19,6 +19,7 @@ use crate::exit::Failure;
 use crate::host::live::sink;
 use open::ArtifactsOut;
 use request::RunRequest;
+use std::convert::Infallible;
 use std::process::ExitCode;
 
 pub(super) fn run(args: RunArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
@@ -28,19 +29,19 @@ pub(super) fn run(args: RunArgs, backend: MakeBackend) -> Result<ExitCode, Failu
     let (stdout, stderr) = (sink(std::io::stdout())?, sink(std::io::stderr())?);
     let attended = async {
         match backend() {
-            Ok(backend) => attend::attend(&*backend, opened, stdout, stderr).await,
+            Ok(backend) => {
+                let code = attend::attend(&*backend, opened, stdout, stderr).await?;
+                // At once, with all that is held: a thread may be waiting for input that never comes, and nothing is
+                // left to be tidied up here.
+                std::process::exit(i32::from(code))
+            }
             Err(error) => {
                 opened.artifacts_out.iter().for_each(ArtifactsOut::take_back);
                 Err(error.into())
             }
         }
     };
-    match runtime.block_on(Box::pin(attended)) {
-        // At once: a thread may be waiting for input that never comes, and nothing is left to be tidied up here.
-        Ok(code) => std::process::exit(i32::from(code)),
-        Err(failure) => {
-            runtime.shutdown_background();
-            Err(failure)
-        }
-    }
+    let ended: Result<Infallible, Failure> = runtime.block_on(Box::pin(attended));
+    runtime.shutdown_background();
+    ended.map(|never| match never {})
 }
