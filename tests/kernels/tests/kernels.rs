@@ -1,5 +1,9 @@
 //! Kernels in sandboxes of the native backend.
 
+#[path = "kernels/bash.rs"]
+mod bash;
+#[path = "kernels/node.rs"]
+mod node;
 #[path = "kernels/python.rs"]
 mod python;
 #[path = "kernels/support.rs"]
