@@ -8,3 +8,5 @@ mod node;
 mod python;
 #[path = "kernels/support.rs"]
 mod support;
+#[path = "kernels/warm.rs"]
+mod warm;
