@@ -24,6 +24,9 @@ const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// What is left in the pipes of a dead process comes at once, unless something of it lives on and holds them.
 const QUIET: Duration = Duration::from_millis(100);
 
+/// An interrupt that was lost is not worth waiting longer for.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
+
 const READ_BYTES: usize = 16 << 10;
 
 /// Why a cell is being stopped.
@@ -168,7 +171,7 @@ impl Kernel {
             }
             if let (Some(_), None) = (stopping, again) {
                 deadline = Some(Instant::now() + self.grace);
-                again = Some(Instant::now() + self.grace / 2);
+                again = Some(Instant::now() + REPEAT_AFTER.min(self.grace / 2));
                 if program.hears_interrupts {
                     message.extend(request::interrupt());
                 }

@@ -227,6 +227,20 @@ Rich"#;
 }
 
 #[tokio::test]
+async fn results_of_several_threads_and_interrupts_keep_frames_whole() {
+    let mut notebook = python().await;
+    let code = "import threading\ntext = 'x' * 300000\nthreads = [threading.Thread(target=lambda: [display(text) for _ in range(20)]) for _ in range(4)]\n[t.start() for t in threads]; [t.join() for t in threads];";
+    let ran = notebook.run(code).await.well();
+    assert_eq!(ran.told.shown.len(), 80);
+    for _ in 0..10 {
+        let ran = notebook
+            .run_and_interrupt("print('on')\nfor _ in range(400): display(text)\nwhile True: pass", "on")
+            .await;
+        assert_eq!(ran.end.outcome, KEPT, "{:?}", ran.end);
+    }
+}
+
+#[tokio::test]
 async fn figures_and_tables_show_without_extra_code() {
     let mut notebook = python().await;
     let png = |text: &str| text.starts_with("iVBORw0KGgo");
