@@ -287,7 +287,13 @@
     // Types are taken away by node itself, or by what the image has for it.
     const PACKAGES = ["/usr/lib/node_modules/", "/usr/local/lib/node_modules/", "/usr/share/nodejs/"];
     const STRIPPERS = {
-      amaro: (tool) => (code) => tool.transformSync(code, { mode: "strip-only" }).code,
+      amaro: (tool) => (code) => {
+        try {
+          return tool.transformSync(code, { mode: "strip-only" }).code;
+        } catch (error) {
+          throw new SyntaxError(String(error?.message ?? error).trim());
+        }
+      },
       typescript: (tool) => (code) => {
         const compilerOptions = { target: "esnext", module: "esnext", verbatimModuleSyntax: true };
         const made = tool.transpileModule(code, { compilerOptions, reportDiagnostics: true });

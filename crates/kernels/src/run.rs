@@ -9,7 +9,6 @@ use crate::programs::Start;
 use crate::{random, request};
 use cofferdam_backend::ExitStatus;
 use cofferdam_core::Outcome;
-use std::future::Future;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -250,12 +249,10 @@ fn forward(output: &mut Output, stream: Stream, sink: &mut dyn CellSink) -> usiz
     bytes.len()
 }
 
-fn at(time: Option<Instant>) -> impl Future<Output = ()> {
-    async move {
-        match time {
-            Some(time) => sleep_until(time).await,
-            None => std::future::pending().await,
-        }
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
