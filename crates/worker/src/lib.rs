@@ -23,6 +23,6 @@ pub use job::{
     run, run_in, run_keeping, sandbox_spec,
 };
 pub use output::{Discard, LiveOutput, OutputStream};
-pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};
+pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

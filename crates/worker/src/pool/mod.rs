@@ -5,11 +5,14 @@
 //! limits that can change are applied when a sandbox is handed out, before any of the request's code runs in it.
 //! Whatever the pool does not have is made cold; an empty pool is slower, never an error.
 
+mod interpreter;
 mod job;
 mod shelf;
 #[cfg(test)]
 mod tests;
 mod waiting;
+
+pub use interpreter::{Taken, WaitingInterpreter};
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
