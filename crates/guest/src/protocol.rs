@@ -159,6 +159,8 @@ pub enum Ask {
         listener: u32,
     },
     Stats,
+    /// Kills every process but the helper.
+    EndAll,
     /// A process of its own looks at its walls from inside, and says what it saw.
     Look,
 }

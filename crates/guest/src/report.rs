@@ -22,6 +22,10 @@ pub struct Asked {
     pub devices: bool,
     pub disk_bytes: u64,
     pub writable_root: bool,
+    /// Whether every sandbox has a range of the host's user ids for itself.
+    pub own_ids: bool,
+    /// Whether system calls are answered by a kernel of the sandbox's own.
+    pub own_kernel: bool,
 }
 
 /// Without these a container is no sandbox: strict mode refuses it. Others depend on how the daemon was set up.
@@ -53,10 +57,22 @@ const REQUIRED: [Control; 25] = [
     Control::LoopbackOnly,
 ];
 
+/// What a kernel of the sandbox's own does not show or does not have; the wall is that kernel.
+const NOT_BEHIND_OWN_KERNEL: [Control; 6] = [
+    Control::PidsLimit,
+    Control::NamespaceLimits,
+    Control::InitProtected,
+    Control::Rlimits,
+    Control::InodeLimit,
+    Control::Seccomp,
+];
+
 /// The required controls that are not enforced, by name.
-pub fn missing(report: &IsolationReport) -> Vec<String> {
+pub fn missing(report: &IsolationReport, own_kernel: bool) -> Vec<String> {
+    let is_required = |control: &&Control| !(own_kernel && NOT_BEHIND_OWN_KERNEL.contains(control));
     let enforced = |control: &Control| report.state(*control) == ControlState::Enforced;
-    REQUIRED.iter().filter(|control| !enforced(control)).map(|control| control.name()).collect()
+    let required = REQUIRED.iter().filter(is_required);
+    required.filter(|control| !enforced(control)).map(|control| control.name()).collect()
 }
 
 const EPERM: i32 = 1;
@@ -233,7 +249,11 @@ fn judge(control: Control, facts: &Facts, asked: &Asked) -> (bool, String) {
             let holds = mounts(&facts.mounts).filter(|mount| mount.point == "/").count() == 1;
             (holds, "one root and nothing above it", "more than one root is mounted")
         }
-        Control::OwnHostUids => (false, "", "containers of one daemon share its range of user ids"),
+        Control::OwnHostUids => {
+            let host_root = facts.uid_map.split_whitespace().nth(1) == Some("0");
+            let holds = asked.own_ids && !host_root && !facts.uid_map.is_empty();
+            (holds, "a range of its own, without host uid 0", "containers share one range of user ids")
+        }
         Control::SeparateInitUid => {
             (false, "", "the helper is uid 1000, as processes are; its memory is closed to them")
         }

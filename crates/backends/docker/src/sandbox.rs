@@ -44,6 +44,8 @@ impl DockerSandbox {
             devices: true,
             disk_bytes: self.spec.limits.disk.bytes(),
             writable_root: self.spec.writable_root,
+            own_ids: false,
+            own_kernel: false,
         };
         Ok(report::isolation(&facts, &asked))
     }
@@ -51,7 +53,7 @@ impl DockerSandbox {
     /// Refuses a container that lacks what was asked of the daemon.
     pub(crate) async fn check_walls(&self) -> Result<()> {
         let report = self.report.get_or_try_init(|| self.look()).await?;
-        match report::missing(report) {
+        match report::missing(report, false) {
             missing if missing.is_empty() => Ok(()),
             missing => {
                 self.destroy().await?;

@@ -23,10 +23,13 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Past this much that the host has not taken yet, no stream is read on.
 const OUT_BUFFER: usize = 1 << 20;
+
+/// How often the count of out-of-memory kills is looked at, where one ends everything.
+const MEMORY_EVERY: Duration = Duration::from_millis(200);
 
 /// What a process is put under last, before it becomes the caller's program.
 pub type LockDown = fn() -> Result<(), i32>;
@@ -143,7 +146,8 @@ struct Agent {
     channels: Channels,
     processes: Processes,
     ports: Ports,
-    lost_after: Timespec,
+    lost_after: Duration,
+    heard: Instant,
 }
 
 /// Who a descriptor belongs to in the list that is polled.
@@ -183,7 +187,8 @@ impl Agent {
             channels: Channels::default(),
             processes: Processes::new(options),
             ports: Ports::default(),
-            lost_after: Timespec { tv_sec: options.lost_after.as_secs() as i64, tv_nsec: 0 },
+            lost_after: options.lost_after,
+            heard: Instant::now(),
         })
     }
 
@@ -191,6 +196,7 @@ impl Agent {
         self.out.event(&Event::Ready);
         loop {
             self.out.flush(rustix::stdio::stdout())?;
+            self.processes.look_at_memory();
             for (owner, flags) in self.wait()? {
                 match owner {
                     Owner::Host => {
@@ -236,9 +242,14 @@ impl Agent {
         owners.extend(self.ports.listeners().map(|(id, fd)| (Owner::Listener(id), fd, PollFlags::IN)));
         let mut fds: Vec<PollFd<'_>> =
             owners.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
-        match poll(&mut fds, Some(&self.lost_after)) {
+        let wait = match self.processes.watches_memory() {
+            true => MEMORY_EVERY,
+            false => self.lost_after,
+        };
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        match poll(&mut fds, Some(&wait)) {
             // Nothing at all for so long: whoever made this is gone without a word.
-            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(0) if self.heard.elapsed() >= self.lost_after => return Err(Errno::TIMEDOUT),
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -255,6 +266,7 @@ impl Agent {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
             Err(errno) => return Err(errno),
         };
+        self.heard = Instant::now();
         self.frames.push(&buffer[..read]);
         while let Some(frame) = self.frames.next().map_err(|_| Errno::PROTO)? {
             self.take(frame);
@@ -309,6 +321,10 @@ impl Agent {
             Ask::Listen { listener, port } => done(self.ports.listen(listener, port)),
             Ask::Unlisten { listener } => {
                 self.ports.unlisten(listener);
+                Ok(Answer::Done)
+            }
+            Ask::EndAll => {
+                self.processes.end_all();
                 Ok(Answer::Done)
             }
             Ask::Stats => Ok(Answer::Stats(stats::counted())),

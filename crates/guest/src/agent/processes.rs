@@ -167,9 +167,6 @@ impl Processes {
                 (None, Some(signal)) => End::Signaled(signal),
                 (None, None) => continue,
             };
-            if end == End::Signaled(Signal::SIGKILL as i32) {
-                self.after_a_kill();
-            }
             let found = self.running.iter().find(|(_, process)| process.pid == pid).map(|(id, _)| *id);
             let Some(id) = found else { continue };
             // What it said before its end comes first.
@@ -180,17 +177,26 @@ impl Processes {
         }
     }
 
+    /// Whether an out-of-memory kill is to end everything, and can be seen from here.
+    pub(super) fn watches_memory(&self) -> bool {
+        self.options.oom_ends_all && self.oom_kills.is_some()
+    }
+
     /// Where one out-of-memory kill is to end everything, the rest goes, too.
-    fn after_a_kill(&mut self) {
-        if !self.options.oom_ends_all {
+    pub(super) fn look_at_memory(&mut self) {
+        if !self.watches_memory() {
             return;
         }
         let now = stats::oom_kills();
         if now > self.oom_kills {
             self.oom_kills = now;
-            // From process 1 this reaches all the others of its pid namespace.
-            let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+            self.end_all();
         }
+    }
+
+    pub(super) fn end_all(&self) {
+        // From process 1 this reaches all the others of its pid namespace.
+        let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
     }
 
     pub(super) fn signal(&self, process: u32, signal: i32) -> Result<(), Failure> {

@@ -134,10 +134,9 @@ impl Connection {
         BackendError::Gone { cause }
     }
 
-    /// Waits for the end of the connection.
-    pub async fn wait_gone(&self) {
-        let mut gone = self.gone.clone();
-        let _ = gone.wait_for(|gone| *gone).await;
+    /// Becomes true at the end of the connection, as the other side makes it.
+    pub fn gone(&self) -> watch::Receiver<bool> {
+        self.gone.clone()
     }
 
     /// Ends everything on this side: streams are at their end, processes are lost.

@@ -103,6 +103,12 @@ impl Connection {
         Ok(Box::new(GuestProcess(running)))
     }
 
+    /// What kills every process of the sandbox when it is called.
+    pub fn ender(&self) -> impl Fn() + Send + Sync + 'static {
+        let sender = self.sender.clone();
+        move || sender.send(message(&Request { number: 0, ask: Ask::EndAll }))
+    }
+
     pub fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>> {
         self.check()?;
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
