@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod caps;
 pub mod cgroup;
 mod clone;
+pub mod contained;
 mod control_set;
 pub mod disk;
 pub mod features;

@@ -4,6 +4,11 @@
 //! `async fn() -> Arc<dyn Backend>`; it becomes one `#[test]` per case. An ability that the backend says it
 //! lacks is tested, too: asking for it must answer `Unsupported`. Nothing is skipped.
 //!
+//! Where a backend is known to differ, its tests say so, case by case and with the reason:
+//! `conformance!(make_backend, differs: DIFFERS)`. Such a case is run, too, and has to fail: one that holds after
+//! all must leave the list. It says `differs` and why, and with COFFERDAM_CONFORMANCE=FILE every case adds a line
+//! to that file: the backend's name for itself, the case, `passed` or `differs`, the reason.
+//!
 //! Cases use `/bin/sh`, coreutils, `grep`, `setsid`, and for sockets perl or else python3, from the image
 //! `host`. Disks are kept in TMPDIR, or else in `/var/tmp`. Cases look at a sandbox through the traits alone,
 //! never at the machine behind it: how a backend keeps its promises is for its own tests.
@@ -30,7 +35,10 @@ pub use runner::run_case;
 #[macro_export]
 macro_rules! conformance {
     ($make_backend:expr) => {
-        $crate::conformance_cases! { conformance_tests $make_backend }
+        $crate::conformance_cases! { conformance_tests $make_backend, &[] }
+    };
+    ($make_backend:expr, differs: $differs:expr) => {
+        $crate::conformance_cases! { conformance_tests $make_backend, $differs }
     };
 }
 
@@ -172,7 +180,7 @@ macro_rules! conformance_cases {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
-    ([$make_backend:expr] $($topic:ident: $($case:ident),+;)+) => {
+    ([$make_backend:expr, $differs:expr] $($topic:ident: $($case:ident),+;)+) => {
         mod conformance {
             #[allow(unused_imports)]
             use super::*;
@@ -186,6 +194,7 @@ macro_rules! conformance_tests {
                             let name = concat!(stringify!($topic), "::", stringify!($case));
                             $crate::conformance::run_case(
                                 name,
+                                $differs,
                                 $make_backend,
                                 $crate::conformance::$topic::$case,
                             );

@@ -18,6 +18,7 @@ mod assemble;
 mod compile;
 mod compiled;
 mod describe;
+mod export;
 mod nr;
 mod program;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod naive;
 mod tests;
 
 pub use describe::describe;
+pub use export::oci_json;
 pub use program::{Program, install};
 
 /// Who a filter is for.

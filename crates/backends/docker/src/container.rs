@@ -1,0 +1,123 @@
+//! What is asked of the daemon for one sandbox. Everything that can be narrowed is.
+
+use crate::backend::DockerOptions;
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, ResourcesUlimits,
+};
+use cofferdam_backend::{OomScope, SandboxSpec};
+use cofferdam_core::Limits;
+use cofferdam_guest::agent::Options;
+use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_linux::seccomp::{Profile, oci_json};
+use std::collections::HashMap;
+
+pub(crate) const LABEL_SANDBOX: &str = "cofferdam.sandbox";
+pub(crate) const LABEL_OWNER: &str = "cofferdam.owner";
+
+/// The helper is a process, too, and is not the caller's.
+pub(crate) const HELPER_PIDS: i64 = 1;
+
+const CPU_PERIOD_US: i64 = 100_000;
+
+/// A file in memory for every 16 KiB: with less, empty files would take more memory than full ones.
+const BYTES_PER_INODE: u64 = 16 << 10;
+
+pub(crate) fn name(spec: &SandboxSpec) -> String {
+    format!("cofferdam-{}", spec.id)
+}
+
+/// How the room for files is divided: two filesystems cannot share one limit here, and together they must not
+/// hold more than was asked for.
+pub(crate) fn tmp_bytes(disk: u64) -> u64 {
+    disk / 8
+}
+
+fn tmpfs(bytes: u64, mode: &str) -> String {
+    let inodes = (bytes / BYTES_PER_INODE).max(64);
+    format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes},mode={mode},uid={UID},gid={UID}")
+}
+
+/// The limits that can change later, too.
+pub(crate) fn cpu_quota(limits: &Limits) -> i64 {
+    i64::from(limits.cpus.millis()) * CPU_PERIOD_US / 1000
+}
+
+fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+    ResourcesUlimits { name: Some(name.to_owned()), soft: Some(value), hard: Some(value) }
+}
+
+fn host_config(spec: &SandboxSpec, options: &DockerOptions, volumes: &[String]) -> HostConfig {
+    let limits = &spec.limits;
+    let memory = limits.memory_bytes as i64;
+    let disk = limits.disk.bytes();
+    let tmp = tmp_bytes(disk);
+    let mut tmpfs_mounts = HashMap::from([
+        ("/workspace".to_owned(), tmpfs(disk - tmp, "0755")),
+        ("/tmp".to_owned(), tmpfs(tmp, "1777")),
+    ]);
+    // An image may ask for volumes, which would be disk of the host without a limit.
+    for volume in volumes {
+        tmpfs_mounts.entry(volume.clone()).or_insert_with(|| tmpfs(tmp, "0755"));
+    }
+    HostConfig {
+        network_mode: Some("none".to_owned()),
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec![
+            "no-new-privileges".to_owned(),
+            format!("seccomp={}", oci_json(Profile::PayloadOneId)),
+        ]),
+        pids_limit: Some(i64::from(limits.pids) + HELPER_PIDS),
+        memory: Some(memory),
+        // Memory and swap together: none of the latter.
+        memory_swap: Some(memory),
+        cpu_period: Some(CPU_PERIOD_US),
+        cpu_quota: Some(cpu_quota(limits)),
+        tmpfs: Some(tmpfs_mounts),
+        shm_size: Some((disk / 16) as i64),
+        ipc_mode: Some("private".to_owned()),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        ulimits: Some(vec![ulimit("core", 0), ulimit("nofile", 4096), ulimit("msgqueue", 0)]),
+        // Its processes raise theirs to the top, so that the helper goes last.
+        oom_score_adj: Some(500),
+        // What the helper says is for us alone, and is not to be on a disk.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        auto_remove: Some(true),
+        runtime: options.runtime.clone(),
+        privileged: Some(false),
+        ..HostConfig::default()
+    }
+}
+
+/// The whole request.
+pub(crate) fn body(
+    spec: &SandboxSpec,
+    options: &DockerOptions,
+    image: &str,
+    volumes: &[String],
+    owner: &str,
+) -> ContainerCreateBody {
+    let helper =
+        Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: options.lost_after };
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        entrypoint: Some(vec![PROGRAM.to_owned()]),
+        cmd: Some(helper.arguments()),
+        user: Some(format!("{UID}:{UID}")),
+        working_dir: Some("/".to_owned()),
+        hostname: Some("sandbox".to_owned()),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        // When the one that is attached goes, the helper reads the end and goes, too.
+        stdin_once: Some(true),
+        tty: Some(false),
+        labels: Some(HashMap::from([
+            (LABEL_SANDBOX.to_owned(), spec.id.to_string()),
+            (LABEL_OWNER.to_owned(), owner.to_owned()),
+        ])),
+        host_config: Some(host_config(spec, options, volumes)),
+        ..ContainerCreateBody::default()
+    }
+}

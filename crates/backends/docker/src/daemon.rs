@@ -1,0 +1,138 @@
+//! Reaching the daemon, and saying clearly why it cannot be reached.
+
+use bollard::{API_DEFAULT_VERSION, Docker};
+use cofferdam_backend::{BackendError, Result};
+use std::io;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+/// How long the daemon may take for one answer. Committing a large image is the longest.
+const ANSWER_WITHIN_SECONDS: u64 = 120;
+
+/// How long it may take to be reached at all.
+const REACHED_WITHIN: Duration = Duration::from_secs(3);
+
+/// Whose daemon it is; they differ in where they listen and in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    Docker,
+    Podman,
+}
+
+impl Flavour {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
+/// Where the daemon listens unless somebody says otherwise. `runtime_folder` is the user's own
+/// (`XDG_RUNTIME_DIR`), for daemons without root.
+pub fn default_host(flavour: Flavour, runtime_folder: Option<&str>, is_root: bool) -> String {
+    let (system, own) = match flavour {
+        Flavour::Docker => ("/var/run/docker.sock", "docker.sock"),
+        Flavour::Podman => ("/run/podman/podman.sock", "podman/podman.sock"),
+    };
+    // One without root is the narrower wall; it is taken where it is there.
+    match runtime_folder.map(|folder| format!("{}/{own}", folder.trim_end_matches('/'))) {
+        Some(path) if !is_root && std::path::Path::new(&path).exists() => format!("unix://{path}"),
+        _ => format!("unix://{system}"),
+    }
+}
+
+/// An address of a daemon, as `DOCKER_HOST` spells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Socket(String),
+    Tcp(String),
+}
+
+impl Address {
+    pub(crate) fn parse(host: &str) -> Result<Self> {
+        if let Some(path) = host.strip_prefix("unix://") {
+            return Ok(Self::Socket(path.to_owned()));
+        }
+        if host.starts_with('/') {
+            return Ok(Self::Socket(host.to_owned()));
+        }
+        if let Some(address) = host.strip_prefix("tcp://").or_else(|| host.strip_prefix("http://")) {
+            return Ok(Self::Tcp(address.trim_end_matches('/').to_owned()));
+        }
+        Err(BackendError::Refused {
+            reason: format!("{host:?} is no address of a daemon that can be used"),
+            fix: "write unix:///path/of/the/socket, or tcp://host:port; ssh:// and TLS need a socket that \
+                  `ssh -L` or a proxy makes"
+                .to_owned(),
+        })
+    }
+
+    pub(crate) fn client(&self) -> Result<Docker> {
+        let client = match self {
+            Self::Socket(path) => Docker::connect_with_unix(path, ANSWER_WITHIN_SECONDS, API_DEFAULT_VERSION),
+            Self::Tcp(address) => {
+                Docker::connect_with_http(address, ANSWER_WITHIN_SECONDS, API_DEFAULT_VERSION)
+            }
+        };
+        client.map_err(|error| failed("connecting to the daemon", error))
+    }
+
+    /// Whether somebody listens there, at once: a client would only say that something failed.
+    pub(crate) async fn check(&self, flavour: Flavour) -> Result<()> {
+        let reach = async {
+            match self {
+                Self::Socket(path) => UnixStream::connect(path).await.map(drop),
+                Self::Tcp(address) => TcpStream::connect(address).await.map(drop),
+            }
+        };
+        let reached =
+            timeout(REACHED_WITHIN, reach).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        reached.map_err(|error| self.unreachable(flavour, &error))
+    }
+
+    fn unreachable(&self, flavour: Flavour, error: &io::Error) -> BackendError {
+        let (name, place) = (
+            flavour.name(),
+            match self {
+                Self::Socket(path) => path.clone(),
+                Self::Tcp(address) => address.clone(),
+            },
+        );
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => format!("there is no socket at {place}"),
+            io::ErrorKind::PermissionDenied => format!("the socket {place} is not open to this user"),
+            io::ErrorKind::ConnectionRefused => format!("nothing listens at {place} any more"),
+            io::ErrorKind::TimedOut => format!("{place} does not answer"),
+            _ => format!("{place}: {error}"),
+        };
+        let start = match flavour {
+            Flavour::Docker => "start dockerd, or name its socket with --socket or DOCKER_HOST",
+            Flavour::Podman => {
+                "start `podman system service --time=0`, or name its socket with --socket or CONTAINER_HOST"
+            }
+        };
+        BackendError::Refused {
+            reason: format!("the {name} daemon cannot be reached: {why}"),
+            fix: format!("{start}; or use --backend native, which needs no daemon"),
+        }
+    }
+}
+
+/// An error of the daemon at a named step.
+pub(crate) fn failed(step: &str, error: bollard::errors::Error) -> BackendError {
+    let text = match error {
+        bollard::errors::Error::DockerResponseServerError { message, .. } => message,
+        other => other.to_string(),
+    };
+    BackendError::failed(step, io::Error::other(text))
+}
+
+/// The status of an answer that was an error.
+pub(crate) fn status(error: &bollard::errors::Error) -> Option<u16> {
+    match error {
+        bollard::errors::Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}

@@ -1,0 +1,19 @@
+//! The Docker backend: every sandbox is a container of a Docker Engine, or of Podman's compatible socket.
+//!
+//! The daemon makes the walls; the backend asks for the narrowest it knows (`container`), puts a helper of ours
+//! into the image (`prepare`), and from then on speaks to that helper through the container's own streams
+//! (`cofferdam_guest`). So exit codes, signals, terminals, files and ports are the same as everywhere, and not
+//! what an `exec` of the daemon would make of them.
+//!
+//! What it does not do: pull images, publish ports, mount anything of the host.
+
+mod attach;
+mod backend;
+mod container;
+mod daemon;
+mod orphans;
+mod prepare;
+mod sandbox;
+
+pub use backend::{DockerBackend, DockerOptions, LOST_AFTER};
+pub use daemon::{Flavour, default_host};

@@ -1,0 +1,334 @@
+//! Makes containers with a runtime and hands them out as sandboxes.
+
+use crate::layer::layer;
+use crate::place::{self, Place};
+use crate::runtime::{self, Kind, Runtime};
+use crate::sandbox::OciSandbox;
+use crate::{config, sandbox};
+use cofferdam_backend::{
+    Backend, BackendError, Capabilities, Image, OomScope, Result, Sandbox, SandboxSpec, async_trait,
+};
+use cofferdam_core::{Disk, IsolationMode};
+use cofferdam_guest::UID;
+use cofferdam_guest::agent::Options;
+use cofferdam_guest::host::Connection;
+use cofferdam_linux::cgroup::{self, Layout};
+use cofferdam_linux::slots::{Slot, Slots};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::OnceCell;
+
+#[derive(Debug, Clone)]
+pub struct OciOptions {
+    /// The runtime by its name or path.
+    pub runtime: String,
+    /// The root folder of sandboxes that name none.
+    pub rootfs: Option<PathBuf>,
+    /// The program that becomes the helper: one of ours, linked statically, or with what it needs in the root.
+    pub helper: PathBuf,
+    /// The machine's folder for what lives as long as sandboxes; the native backend's, too.
+    pub runtime_folder: PathBuf,
+}
+
+/// The helper reads the end of its stdin when this process dies; this is for a machine that hangs.
+const LOST_AFTER: Duration = Duration::from_secs(600);
+
+/// The most of a helper's last words that is kept.
+const LAST_WORDS: u64 = 2048;
+
+#[derive(Debug)]
+pub struct OciBackend {
+    pub(crate) options: OciOptions,
+    found: Runtime,
+    slots: Mutex<Slots>,
+    layout: Arc<Layout>,
+    /// The flags that were seen to work.
+    chosen: OnceCell<Runtime>,
+}
+
+/// Runs what blocks on a thread for that.
+pub(crate) async fn blocking<T: Send + 'static>(
+    step: &'static str,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    done.map_err(|error| BackendError::failed(step, error))
+}
+
+impl OciBackend {
+    /// Looks for the runtime and removes what processes that are gone left behind.
+    pub fn new(options: OciOptions) -> Result<Self> {
+        let found = runtime::find(&options.runtime)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(BackendError::Refused {
+                reason: "the oci backend mounts roots and makes cgroups, which takes root".to_owned(),
+                fix: "run as root, or use --backend native, which does without".to_owned(),
+            });
+        }
+        let made = prepare(&options.runtime_folder);
+        let slots =
+            made.map_err(|error| BackendError::failed("making the folders of the oci backend", error))?;
+        let layout = Arc::new(groups_apart(cgroup::detect()));
+        let backend = Self { options, found, slots: Mutex::new(slots), layout, chosen: OnceCell::new() };
+        backend.sweep();
+        Ok(backend)
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.options.runtime_folder.join("oci")
+    }
+
+    fn sweep(&self) {
+        for (id, place) in place::left_behind(&self.folder().join("places")) {
+            for runtime in self.found.candidates() {
+                let _ = runtime.delete(&self.folder().join("state"), &container_name(&id));
+            }
+            let _ = place.remove();
+        }
+    }
+
+    fn root<'a>(&'a self, image: &'a Image) -> Result<&'a Path> {
+        let root = match (image, &self.options.rootfs) {
+            (Image::Folder(folder), _) => folder,
+            (Image::Host, Some(folder)) => folder,
+            (Image::Host, None) => {
+                return Err(BackendError::Refused {
+                    reason: "no root folder was named".to_owned(),
+                    fix: "name one: --rootfs DIR".to_owned(),
+                });
+            }
+        };
+        match root.is_dir() {
+            true => Ok(root),
+            false => Err(BackendError::Refused {
+                reason: format!("{} is no folder", root.display()),
+                fix: "name a folder that holds a root filesystem".to_owned(),
+            }),
+        }
+    }
+
+    /// A range of ids, where the runtime uses one.
+    fn slot(&self) -> Result<Option<Slot>> {
+        if self.found.kind == Kind::Gvisor {
+            return Ok(None);
+        }
+        let taken = self.slots.lock().unwrap_or_else(PoisonError::into_inner).take();
+        taken.map(Some).map_err(|errno| BackendError::failed("taking a range of user ids", errno.into()))
+    }
+
+    /// Makes it with the flags that work, which the first sandbox finds out.
+    async fn begin(&self, spec: &SandboxSpec, slot: Option<&Slot>) -> Result<(Place, Runtime, Connection)> {
+        if let Some(runtime) = self.chosen.get() {
+            let (place, connection) = self.try_begin(spec, slot, runtime).await?;
+            return Ok((place, runtime.clone(), connection));
+        }
+        let mut failed = None;
+        for runtime in self.found.candidates() {
+            match self.try_begin(spec, slot, &runtime).await {
+                Ok((place, connection)) => {
+                    let _ = self.chosen.set(runtime.clone());
+                    return Ok((place, runtime, connection));
+                }
+                Err(error) => failed = Some(failed.unwrap_or(error)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| BackendError::failed("choosing flags", io::ErrorKind::NotFound.into())))
+    }
+
+    async fn try_begin(
+        &self,
+        spec: &SandboxSpec,
+        slot: Option<&Slot>,
+        runtime: &Runtime,
+    ) -> Result<(Place, Connection)> {
+        let root = self.root(&spec.image)?.to_owned();
+        let (folder, helper) = (self.folder(), self.options.helper.clone());
+        let id = spec.id.to_string();
+        let bytes = spec.limits.disk.bytes();
+        let first_id = slot.map(Slot::first_id);
+        let owner = first_id.unwrap_or(0) + UID;
+        let make = {
+            let folder = folder.clone();
+            move || {
+                let layer = layer(&folder.join("layers"), &root, &helper)?;
+                Place::make(&folder.join("places"), &id, &root, &layer, bytes, owner)
+            }
+        };
+        let place = blocking("mounting the root and the room for files", make).await?;
+        let begun = self.start(spec, &place, runtime, first_id).await;
+        if let Err(error) = begun {
+            sandbox::take_away(runtime.clone(), folder, spec.id.to_string(), place).await?;
+            return Err(error);
+        }
+        begun.map(|connection| (place, connection))
+    }
+
+    async fn start(
+        &self,
+        spec: &SandboxSpec,
+        place: &Place,
+        runtime: &Runtime,
+        first_id: Option<u32>,
+    ) -> Result<Connection> {
+        let helper = Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: LOST_AFTER };
+        let cgroup = cgroup_path(&self.layout, &spec.id.to_string());
+        let json = config::config(runtime.kind, spec, place, &cgroup, first_id, helper.arguments());
+        let io_error = |error: io::Error| BackendError::failed("making the streams of the container", error);
+        let (input, our_input) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
+        let (our_output, output) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
+        let (words, errors) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
+        for fd in [&our_input, &our_output, &words] {
+            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)
+                .map_err(|errno| io_error(errno.into()))?;
+        }
+        let (state, bundle, runtime) = (self.folder().join("state"), place.folder.clone(), runtime.clone());
+        let id = container_name(&spec.id.to_string());
+        let run = move || {
+            fs::write(bundle.join("config.json"), serde_json::to_vec(&json)?)?;
+            if let Kind::Namespaces = runtime.kind
+                && let Some(first) = first_id
+            {
+                // The helper opens these again by name, as `/dev/stdout` is opened.
+                for fd in [&input, &output, &errors] {
+                    let owner = rustix::fs::Uid::from_raw(first + UID);
+                    rustix::fs::fchown(fd, Some(owner), Some(rustix::fs::Gid::from_raw(first + UID)))?;
+                }
+            }
+            runtime.start(&state, &bundle, &id, [input, output, errors])
+        };
+        let sender = pipe::Sender::from_owned_fd(nonblocking(our_input)?).map_err(io_error)?;
+        let receiver = pipe::Receiver::from_owned_fd(nonblocking(our_output)?).map_err(io_error)?;
+        let started = blocking("starting the container", run).await;
+        let opened = match started {
+            Ok(()) => Connection::open(receiver, sender, LOST_AFTER).await,
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| match last_words(words) {
+            words if words.is_empty() => error,
+            words => BackendError::failed("starting the helper in the container", io::Error::other(words)),
+        })
+    }
+}
+
+/// Both of its folders, and those of sandboxes.
+fn prepare(runtime_folder: &Path) -> io::Result<Slots> {
+    match fs::DirBuilder::new().mode(0o755).create(runtime_folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // What lies in it ends up in every sandbox.
+    let metadata = fs::symlink_metadata(runtime_folder)?;
+    if !metadata.is_dir() || metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
+        let problem = format!("{} is not a folder that only root can write to", runtime_folder.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    let folder = runtime_folder.join("oci");
+    place::make_folder(&folder)?;
+    for name in ["layers", "places", "state"] {
+        place::make_folder(&folder.join(name))?;
+    }
+    Slots::open(&runtime_folder.join("slots"))
+}
+
+fn nonblocking(fd: OwnedFd) -> Result<OwnedFd> {
+    let set = rustix::fs::fcntl_getfl(&fd)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK));
+    set.map(|()| fd)
+        .map_err(|errno| BackendError::failed("making the streams of the container", errno.into()))
+}
+
+/// What came out of stderr so far, without waiting.
+fn last_words(words: OwnedFd) -> String {
+    let Ok(words) = nonblocking(words) else { return String::new() };
+    let mut bytes = Vec::new();
+    let _ = File::from(words).take(LAST_WORDS).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+pub(crate) fn container_name(id: &str) -> String {
+    format!("cofferdam-{id}")
+}
+
+/// The name of its group in the folder of all of ours.
+pub(crate) fn group_name(id: &str) -> String {
+    format!("oci-{id}")
+}
+
+/// The folder of our groups, in each hierarchy: beside that of the native backend, which allows none below it more
+/// devices than its own sandboxes have.
+const GROUPS: &str = "cofferdam-oci";
+
+fn groups_apart(layout: Layout) -> Layout {
+    match layout {
+        Layout::V1 { mounts } => {
+            let apart = |(name, mount): (String, PathBuf)| (name, mount.join(GROUPS));
+            Layout::V1 { mounts: mounts.into_iter().map(apart).collect() }
+        }
+        Layout::V2 { base } => Layout::V2 { base: base.with_file_name(GROUPS) },
+        none => none,
+    }
+}
+
+/// The group of a sandbox as runtimes name it: from the top of each hierarchy.
+fn cgroup_path(layout: &Layout, id: &str) -> String {
+    match layout {
+        Layout::V2 { base } => {
+            let base = base.strip_prefix("/sys/fs/cgroup").unwrap_or(base);
+            format!("/{}/{}", base.display().to_string().trim_matches('/'), group_name(id))
+        }
+        _ => format!("/{GROUPS}/cofferdam/{}", group_name(id)),
+    }
+}
+
+#[async_trait]
+impl Backend for OciBackend {
+    fn name(&self) -> &'static str {
+        "oci"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pause: true,
+            terminal: true,
+            listen: true,
+            connect: true,
+            disk: false,
+            writable_root: false,
+            change_limits: true,
+        }
+    }
+
+    async fn health(&self) -> Result<()> {
+        let name = self.options.runtime.clone();
+        let look = move || runtime::find(&name).map(drop).map_err(io::Error::other);
+        blocking("asking the runtime", look).await
+    }
+
+    async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
+        spec.limits.validate()?;
+        let unsupported = |what| BackendError::Unsupported { backend: self.name(), what };
+        if matches!(spec.limits.disk, Disk::OnDisk { .. }) {
+            return Err(unsupported(
+                "keep files on disk: leave --disk out, or lower it to half of the memory",
+            ));
+        }
+        if spec.writable_root {
+            return Err(unsupported("make the root writable"));
+        }
+        let slot = self.slot()?;
+        let (place, runtime, connection) = self.begin(&spec, slot.as_ref()).await?;
+        let strict = spec.isolation == IsolationMode::Strict;
+        let layout = Arc::clone(&self.layout);
+        let sandbox = OciSandbox::new(self.folder(), runtime, spec, place, slot, layout, connection);
+        if strict {
+            sandbox.check_walls().await?;
+        }
+        Ok(Box::new(sandbox))
+    }
+}

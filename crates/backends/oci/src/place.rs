@@ -1,0 +1,132 @@
+//! Where a sandbox is on the host while it lives: a folder with its bundle, its root and its room for files.
+//!
+//! Layers are named to the kernel relative to the folder, by links in it, because their names show inside.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file in memory for every 16 KiB: with less, empty files would take more memory than full ones.
+const BYTES_PER_INODE: u64 = 16 << 10;
+
+/// A folder that runtimes may pass through as another user, and that nobody else may list.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o711).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        // Whatever the umask was.
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(0o711)),
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+}
+
+fn command(folder: &Path, name: &str, arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new(name).args(arguments).current_dir(folder).output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
+impl Place {
+    /// Makes the folder and mounts what a sandbox is made of. `owner` is the host's id of its user.
+    pub(crate) fn make(
+        places: &Path,
+        id: &str,
+        image: &Path,
+        layer: &Path,
+        files_bytes: u64,
+        owner: u32,
+    ) -> io::Result<Self> {
+        let place = Self { folder: places.join(id) };
+        make_folder(&place.folder)?;
+        fs::write(place.folder.join("owner"), owner_line())?;
+        let made = place.mount(image, layer, files_bytes, owner);
+        if made.is_err() {
+            let _ = place.remove();
+        }
+        made.map(|()| place)
+    }
+
+    fn mount(&self, image: &Path, layer: &Path, bytes: u64, owner: u32) -> io::Result<()> {
+        let folder = &self.folder;
+        symlink(image, folder.join("image"))?;
+        symlink(layer, folder.join("layer"))?;
+        for name in ["root", "files"] {
+            make_folder(&folder.join(name))?;
+        }
+        let inodes = (bytes / BYTES_PER_INODE).max(64);
+        let options = format!("size={bytes},nr_inodes={inodes},mode=0711,nosuid,nodev");
+        command(folder, "mount", &["-t", "tmpfs", "-o", &options, "tmpfs", "files"])?;
+        for (name, mode) in [("workspace", 0o755), ("tmp", 0o1777), ("shm", 0o1777)] {
+            let path = folder.join("files").join(name);
+            fs::create_dir(&path)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            chown(&path, Some(owner), Some(owner))?;
+        }
+        command(
+            folder,
+            "mount",
+            &["-t", "overlay", "-o", "ro,lowerdir=layer:image,nosuid,nodev", "overlay", "root"],
+        )
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.join("root")
+    }
+
+    pub(crate) fn files(&self, name: &str) -> PathBuf {
+        self.folder.join("files").join(name)
+    }
+
+    /// Takes it all away. What is not there is what was asked for.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        for name in ["root", "files"] {
+            // Lazily: a runtime may be on its way out still.
+            let _ = command(&self.folder, "umount", &["-l", name]);
+        }
+        // Never through a mount that is still there.
+        for name in ["root", "files"] {
+            match fs::remove_dir(self.folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// This process, in words that no other one has.
+fn owner_line() -> String {
+    describe(std::process::id()).unwrap_or_default()
+}
+
+fn describe(pid: u32) -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
+    Some(format!("{}:{pid}:{began}", boot.trim()))
+}
+
+/// The places whose makers are gone.
+pub(crate) fn left_behind(places: &Path) -> Vec<(String, Place)> {
+    let entries = fs::read_dir(places).into_iter().flatten().flatten();
+    let gone = |folder: &Path| {
+        let Ok(owner) = fs::read_to_string(folder.join("owner")) else { return false };
+        let pid = owner.split(':').nth(1).and_then(|pid| pid.parse().ok());
+        // A place of another boot is left as well; this folder is the machine's own.
+        pid.is_some_and(|pid| describe(pid).as_deref() != Some(&*owner))
+    };
+    let places = entries.filter(|entry| gone(&entry.path()));
+    places
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), Place { folder: entry.path() }))
+        .collect()
+}

@@ -1,0 +1,255 @@
+//! One container as a sandbox: the helper does what is done inside, the runtime and the cgroup what is done to it.
+
+use crate::backend::{blocking, container_name, group_name};
+use crate::config::{HELPER_PIDS, pids};
+use crate::place::Place;
+use crate::runtime::{Kind, Runtime};
+use cofferdam_backend::{
+    BackendError, Entry, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox,
+    SandboxSpec, Stats, Stdio, Stream, async_trait,
+};
+use cofferdam_core::{GuestPath, IsolationReport, Limits};
+use cofferdam_guest::host::Connection;
+use cofferdam_guest::protocol::Counted;
+use cofferdam_guest::report::{self, Asked};
+use cofferdam_linux::ControlSet;
+use cofferdam_linux::cgroup::{CgroupLimits, Layout};
+use cofferdam_linux::slots::Slot;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::time::timeout;
+
+#[derive(Debug)]
+pub(crate) struct OciSandbox {
+    folder: PathBuf,
+    runtime: Runtime,
+    spec: SandboxSpec,
+    layout: Arc<Layout>,
+    connection: Connection,
+    report: OnceCell<IsolationReport>,
+    /// What is left to take away, and the range of ids that is held until then.
+    left: Mutex<Option<(Place, Option<Slot>)>>,
+}
+
+/// How often the count of out-of-memory kills is looked at.
+const MEMORY_EVERY: Duration = Duration::from_millis(200);
+
+/// Ends every process when the kernel has killed one for want of memory; the group is not seen from inside.
+async fn end_on_oom(
+    layout: Arc<Layout>,
+    group: String,
+    end_all: impl Fn() + Send,
+    mut gone: watch::Receiver<bool>,
+) {
+    while timeout(MEMORY_EVERY, gone.wait_for(|gone| *gone)).await.is_err() {
+        if layout.usage(&group).oom_kills > Some(0) {
+            return end_all();
+        }
+    }
+}
+
+/// Ends a container and removes everything of it.
+pub(crate) async fn take_away(runtime: Runtime, folder: PathBuf, id: String, place: Place) -> Result<()> {
+    let work = move || {
+        let deleted = runtime.delete(&folder.join("state"), &container_name(&id));
+        // Nothing there is what was asked for.
+        let is_gone = |error: &std::io::Error| error.to_string().contains("does not exist");
+        match deleted {
+            Err(error) if !is_gone(&error) => Err(error),
+            _ => place.remove(),
+        }
+    };
+    blocking("removing the container", work).await
+}
+
+impl OciSandbox {
+    pub(crate) fn new(
+        folder: PathBuf,
+        runtime: Runtime,
+        spec: SandboxSpec,
+        place: Place,
+        slot: Option<Slot>,
+        layout: Arc<Layout>,
+        connection: Connection,
+    ) -> Self {
+        let left = Mutex::new(Some((place, slot)));
+        if spec.oom_scope == OomScope::Sandbox {
+            let group = group_name(spec.id.as_str());
+            tokio::spawn(end_on_oom(Arc::clone(&layout), group, connection.ender(), connection.gone()));
+        }
+        Self { folder, runtime, spec, layout, connection, report: OnceCell::new(), left }
+    }
+
+    fn group(&self) -> String {
+        group_name(self.spec.id.as_str())
+    }
+
+    async fn look(&self) -> Result<IsolationReport> {
+        let facts = self.connection.look().await?;
+        let usage = self.layout.usage(&self.group());
+        // Its group is there with counters of its own: the runtime has made it with what it was told.
+        let has_group = usage.memory_bytes.is_some();
+        let asked = Asked {
+            backend: "oci",
+            mode: self.spec.isolation,
+            by: "the runtime",
+            memory: has_group,
+            swap_off: has_group,
+            pids: has_group && self.runtime.kind == Kind::Namespaces,
+            cpus: usage.cpu_throttled.is_some(),
+            devices: self.runtime.kind == Kind::Namespaces,
+            disk_bytes: self.spec.limits.disk.bytes(),
+            writable_root: self.spec.writable_root,
+            own_ids: self.runtime.kind == Kind::Namespaces,
+            own_kernel: self.runtime.kind == Kind::Gvisor,
+        };
+        Ok(report::isolation(&facts, &asked))
+    }
+
+    /// Refuses a container that lacks what was asked of the runtime.
+    pub(crate) async fn check_walls(&self) -> Result<()> {
+        let own_kernel = self.runtime.kind == Kind::Gvisor;
+        let report = self.report.get_or_try_init(|| self.look()).await?;
+        match report::missing(report, own_kernel) {
+            missing if missing.is_empty() => Ok(()),
+            missing => {
+                self.destroy().await?;
+                Err(BackendError::Refused {
+                    reason: format!("the runtime does not enforce {}", missing.join(", ")),
+                    fix: "use --backend native, or accept that with --isolation best-effort".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// What is done to the container as a whole, unless it is gone.
+    async fn verb(&self, verb: &'static str) -> Result<()> {
+        self.connection.is_there()?;
+        let (runtime, state) = (self.runtime.clone(), self.folder.join("state"));
+        let id = container_name(self.spec.id.as_str());
+        blocking("asking the runtime", move || runtime.verb(&state, verb, &id)).await
+    }
+}
+
+impl Drop for OciSandbox {
+    fn drop(&mut self) {
+        self.connection.end("it was dropped");
+        let Some((place, slot)) = self.left.get_mut().take() else { return };
+        let (runtime, folder, id) = (self.runtime.clone(), self.folder.clone(), self.spec.id.to_string());
+        let work = move || {
+            let _ = runtime.delete(&folder.join("state"), &container_name(&id));
+            let _ = place.remove();
+            drop(slot);
+        };
+        // A thread of its own: whoever drops it may be about to end its runtime.
+        let _ = std::thread::Builder::new().name("oci-drop".to_owned()).spawn(work);
+    }
+}
+
+#[async_trait]
+impl Sandbox for OciSandbox {
+    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
+        if matches!(spec.stdio, Stdio::Terminal { .. }) && !self.spec.terminal {
+            let what = "give a terminal in a sandbox that was made without";
+            return Err(BackendError::Unsupported { backend: "oci", what });
+        }
+        self.connection.start(spec).await
+    }
+
+    fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>> {
+        self.connection.attach(id)
+    }
+
+    async fn read_file(&self, path: &GuestPath) -> Result<Reader> {
+        self.connection.read_file(path).await
+    }
+
+    async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
+        self.connection.write_file(path, mode, content).await
+    }
+
+    async fn make_folder(&self, path: &GuestPath) -> Result<()> {
+        self.connection.make_folder(path).await
+    }
+
+    async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
+        self.connection.list_files(path, limit).await
+    }
+
+    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {
+        self.connection.connect(port).await
+    }
+
+    async fn listen(&self, port: u16) -> Result<Box<dyn Listener>> {
+        self.connection.listen(port).await
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        // The room for files is asked inside, and the rest of the group, where nothing inside can touch it.
+        let inside = self.connection.counted().await?;
+        let usage = self.layout.usage(&self.group());
+        let is_of_processes = self.runtime.kind == Kind::Namespaces;
+        let counted = Counted {
+            cpu_time_us: usage.cpu_time_us,
+            memory_bytes: usage.memory_bytes,
+            memory_peak_bytes: usage.memory_peak_bytes,
+            // Behind gVisor the group counts threads of its kernel.
+            pids_peak: usage.pids_peak.filter(|_| is_of_processes),
+            oom_kills: usage.oom_kills,
+            memory_limit_hits: usage.memory_limit_hits,
+            pids_limit_hits: usage.pids_limit_hits.filter(|_| is_of_processes),
+            cpu_throttled: usage.cpu_throttled,
+            ..inside
+        };
+        Ok(report::stats(&counted, u64::from(HELPER_PIDS)))
+    }
+
+    async fn isolation(&self) -> Result<IsolationReport> {
+        self.report.get_or_try_init(|| self.look()).await.cloned()
+    }
+
+    async fn change_limits(&self, limits: &Limits) -> Result<()> {
+        limits.validate()?;
+        self.connection.is_there()?;
+        let limits = CgroupLimits {
+            memory_bytes: limits.memory_bytes,
+            pids: pids(self.runtime.kind, limits),
+            cpu_millis: limits.cpus.millis(),
+            oom_group: false,
+            files_on_disk: false,
+            pausable: true,
+            leave_out: ControlSet::EMPTY,
+            fail_at: None,
+        };
+        let (layout, group) = (Arc::clone(&self.layout), self.group());
+        blocking("changing the limits", move || layout.change_limits(&group, &limits)).await
+    }
+
+    async fn pause(&self) -> Result<()> {
+        self.verb("pause").await
+    }
+
+    async fn resume(&self) -> Result<()> {
+        self.verb("resume").await
+    }
+
+    async fn destroy(&self) -> Result<()> {
+        // Held until it is done, so that whoever asks at the same time waits for it, too.
+        let mut left = self.left.lock().await;
+        self.connection.end("it was destroyed");
+        let Some((place, slot)) = left.take() else { return Ok(()) };
+        let folder = place.folder.clone();
+        let taken =
+            take_away(self.runtime.clone(), self.folder.clone(), self.spec.id.to_string(), place).await;
+        if taken.is_err() {
+            // Its ids are not given to another one while anything of it may be left.
+            if let Some(slot) = &slot {
+                let _ = slot.set_aside("a container could not be removed");
+            }
+            *left = Some((Place { folder }, slot));
+        }
+        taken
+    }
+}

@@ -1,0 +1,40 @@
+//! A root folder and a place of the tests' own.
+
+use cofferdam_oci::{OciBackend, OciOptions};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The helper of the tests; another one, such as a static build, may be named.
+pub(crate) fn helper() -> PathBuf {
+    std::env::var_os("COFFERDAM_GUEST")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_cofferdam-guest-for-oci-tests").into())
+        .into()
+}
+
+/// A root folder of this machine's own programs, made once and kept between runs.
+pub(crate) fn root() -> PathBuf {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let folder =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("oci-root-{}", std::process::id()));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/container-root.sh");
+        let made = Command::new(script).arg(&folder).arg(helper()).status().expect("container-root.sh");
+        assert!(made.success(), "{made}");
+        folder
+    };
+    ROOT.get_or_init(make).clone()
+}
+
+pub(crate) fn options(runtime: &str) -> OciOptions {
+    OciOptions {
+        runtime: runtime.to_owned(),
+        rootfs: Some(root()),
+        helper: helper(),
+        runtime_folder: PathBuf::from("/run/cofferdam-oci-tests"),
+    }
+}
+
+pub(crate) fn backend(runtime: &str) -> OciBackend {
+    OciBackend::new(options(runtime)).expect("a backend")
+}

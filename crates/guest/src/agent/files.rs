@@ -1,0 +1,162 @@
+//! Files, as the sandbox's user and without following a link: names in a sandbox are chosen by its code.
+
+use crate::protocol::ListEntry;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What is in a sandbox from the start.
+pub(super) fn prepare() -> Result<(), Errno> {
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    match mkdirat(CWD, "/workspace/.artifacts", Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A name in the way of a path: a link, or not a folder at all.
+fn explain(folder: &OwnedFd, name: &str, errno: Errno) -> Errno {
+    let is_link = || {
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    };
+    match errno {
+        Errno::NOTDIR | Errno::LOOP if is_link() => Errno::LOOP,
+        errno => errno,
+    }
+}
+
+/// Goes down a path name by name; with `make`, folders that are missing are made.
+fn walk(path: &str, make: bool) -> Result<OwnedFd, Errno> {
+    let mut at = openat(CWD, "/", FOLDER, Mode::empty())?;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        at = match openat(&at, name, FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                match mkdirat(&at, name, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno),
+                }
+                openat(&at, name, FOLDER, Mode::empty())
+            }
+            opened => opened,
+        }
+        .map_err(|errno| explain(&at, name, errno))?;
+    }
+    Ok(at)
+}
+
+fn parent(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// A plain file, for reading.
+pub(super) fn open(path: &str) -> Result<OwnedFd, Errno> {
+    let (folder, name) = parent(path);
+    let folder = walk(folder, false)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = openat(&folder, name, flags, Mode::empty()).map_err(|errno| explain(&folder, name, errno))?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(Errno::NXIO),
+    }
+}
+
+pub(super) fn make_folder(path: &str) -> Result<(), Errno> {
+    walk(path, true).map(drop)
+}
+
+pub(super) fn list(path: &str, limit: usize) -> Result<Vec<ListEntry>, Errno> {
+    let folder = walk(path, false)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = openat(&folder, ".", flags, Mode::empty())?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&open)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entries.len() >= limit {
+            break;
+        }
+        if [&b"."[..], b".."].contains(&name.to_bytes()) {
+            continue;
+        }
+        // It may be gone by now.
+        let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => 'f',
+            FileType::Directory => 'd',
+            FileType::Symlink => 'l',
+            _ => 'o',
+        };
+        entries.push(ListEntry { name: name.to_bytes().to_vec(), kind, size: stat.st_size as u64 });
+    }
+    Ok(entries)
+}
+
+/// A file that becomes visible when it is whole. Whatever had its name before is replaced, not written to.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    folder: OwnedFd,
+    name: String,
+    hidden: String,
+    file: OwnedFd,
+    mode: u32,
+    bytes: u64,
+    is_done: bool,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl NewFile {
+    pub(super) fn create(path: &str, mode: u32) -> Result<Self, Errno> {
+        let (folder, name) = parent(path);
+        let folder = walk(folder, true)?;
+        // A folder in its place is known before the bytes come.
+        let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+            return Err(Errno::ISDIR);
+        }
+        let hidden = format!(".cofferdam-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let create = || openat(&folder, &*hidden, flags, Mode::from_raw_mode(0o600));
+        let file = match create() {
+            Err(Errno::EXIST) => {
+                unlinkat(&folder, &*hidden, AtFlags::empty())?;
+                create()?
+            }
+            created => created?,
+        };
+        Ok(Self { folder, name: name.to_owned(), hidden, file, mode, bytes: 0, is_done: false })
+    }
+
+    pub(super) fn write(&mut self, mut content: &[u8]) -> Result<(), Errno> {
+        while !content.is_empty() {
+            let written = match rustix::io::write(&self.file, content) {
+                Err(Errno::INTR) => 0,
+                written => written?,
+            };
+            content = &content[written..];
+            self.bytes += written as u64;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) -> Result<u64, Errno> {
+        fchmod(&self.file, Mode::from_raw_mode(self.mode & 0o7777))?;
+        renameat(&self.folder, &*self.hidden, &self.folder, &*self.name)?;
+        self.is_done = true;
+        Ok(self.bytes)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let _ = unlinkat(&self.folder, &*self.hidden, AtFlags::empty());
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Between the helper and a program: a process of our own that gets its streams and its request over a socket,
+//! puts up what is left to put up, and executes the program. It says what failed on the same socket, which
+//! closes by itself when the program begins.
+
+use super::LockDown;
+use crate::facts::{self, Facts};
+use crate::protocol::{Failure, Step};
+use nix::sys::signal::SigSet;
+use nix::unistd::Pid;
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat2};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::{DumpableBehavior, fchdir, ioctl_tiocsctty, set_dumpable_behavior, setsid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The second word of the command line.
+pub(super) const WORD: &str = "launch";
+
+/// What is to be executed, and how.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Launch {
+    pub(super) argv: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: String,
+    pub(super) make_cwd: bool,
+    pub(super) terminal: bool,
+    /// Instead of executing anything, look at the walls.
+    pub(super) look: bool,
+}
+
+impl Launch {
+    pub(super) fn looking() -> Self {
+        let cwd = "/workspace".to_owned();
+        Self { argv: Vec::new(), env: Vec::new(), cwd, make_cwd: false, terminal: false, look: true }
+    }
+}
+
+/// The request, and its stdin, stdout and stderr.
+const PASSED: usize = 4;
+
+/// Starts the process; its socket will say how that went.
+pub(super) fn begin(launch: &Launch, streams: [OwnedFd; 3]) -> Result<(Pid, OwnedFd), Errno> {
+    let request = File::from(memfd_create("request", MemfdFlags::CLOEXEC)?);
+    let json = serde_json::to_vec(launch).map_err(|_| Errno::INVAL)?;
+    (&request).write_all(&json).map_err(|_| Errno::NOSPC)?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args([crate::WORD, WORD]).env_clear().current_dir("/");
+    command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command
+        .spawn()
+        .map_err(|error| error.raw_os_error().map_or(Errno::AGAIN, Errno::from_raw_os_error))?;
+    let [first, second, third] = &streams;
+    let passed = [request.as_fd(), first.as_fd(), second.as_fd(), third.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&passed));
+    // One byte into an empty socket: it does not wait.
+    sendmsg(&ours, &[IoSlice::new(b"!")], &mut control, SendFlags::NOSIGNAL)?;
+    Ok((Pid::from_raw(child.id() as i32), ours))
+}
+
+/// What went wrong, or nothing: then the socket closed because the program began.
+pub(super) fn failure(socket: &OwnedFd) -> Option<Failure> {
+    serde_json::from_slice(&received(socket)).ok()
+}
+
+pub(super) fn seen(socket: &OwnedFd) -> Option<Facts> {
+    serde_json::from_slice(&received(socket)).ok()
+}
+
+/// Everything up to the end of the socket. Whoever holds the other end is our own code, about to end.
+fn received(socket: &OwnedFd) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(copy) = socket.try_clone() {
+        let _ = File::from(copy).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// The process itself.
+pub(super) fn run(lock_down: LockDown) -> ExitCode {
+    // Chosen first when memory runs out: the helper stays and tells of it.
+    let is_victim = std::fs::write("/proc/self/oom_score_adj", "1000").is_ok();
+    // Until it is the caller's own program it is nobody else's.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let Ok(socket) = fcntl_dupfd_cloexec(stdin(), 3) else { return ExitCode::FAILURE };
+    let result = receive(&socket).and_then(|(launch, streams)| {
+        connect(&launch, streams)?;
+        if launch.look {
+            lock_down().map_err(|errno| Failure { step: Step::Prepare, errno })?;
+            return Ok(Some(facts::look(is_victim)));
+        }
+        execute(&launch, lock_down).map(|never| match never {})
+    });
+    let said = match result {
+        Ok(facts) => serde_json::to_vec(&facts),
+        Err(failure) => serde_json::to_vec(&failure),
+    };
+    let _ = File::from(socket).write_all(&said.unwrap_or_default());
+    ExitCode::FAILURE
+}
+
+fn at(step: Step) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { step, errno: errno.raw_os_error() }
+}
+
+fn receive(socket: &OwnedFd) -> Result<(Launch, [OwnedFd; 3]), Failure> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)
+        .map_err(at(Step::Prepare))?;
+    let mut passed = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
+        _ => Vec::new(),
+    });
+    let mut next = || passed.next().ok_or(Failure { step: Step::Prepare, errno: Errno::BADF.raw_os_error() });
+    let mut request = File::from(next()?);
+    let streams = [next()?, next()?, next()?];
+    let mut json = Vec::new();
+    let read = request.seek(SeekFrom::Start(0)).and_then(|_| request.read_to_end(&mut json));
+    let launch = read.ok().and_then(|_| serde_json::from_slice(&json).ok());
+    launch.map(|launch| (launch, streams)).ok_or(at(Step::Prepare)(Errno::IO))
+}
+
+/// A session of its own, its streams, and its signals as they are by default.
+fn connect(launch: &Launch, [input, output, errors]: [OwnedFd; 3]) -> Result<(), Failure> {
+    let _ = SigSet::empty().thread_set_mask();
+    let streams = || {
+        setsid()?;
+        dup2_stdin(&input)?;
+        dup2_stdout(&output)?;
+        dup2_stderr(&errors)?;
+        if launch.terminal { ioctl_tiocsctty(stdin()) } else { Ok(()) }
+    };
+    streams().map_err(at(Step::Prepare))
+}
+
+fn execute(launch: &Launch, lock_down: LockDown) -> Result<std::convert::Infallible, Failure> {
+    enter(launch).map_err(at(Step::Workdir))?;
+    let program = find(launch).map_err(at(Step::Execute))?;
+    check_format(&program).map_err(at(Step::Execute))?;
+    let mut command = Command::new(&program);
+    command.env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
+    if let Some((name, arguments)) = launch.argv.split_first() {
+        command.arg0(name).args(arguments);
+    }
+    lock_down().map_err(|errno| Failure { step: Step::Prepare, errno })?;
+    let error = command.exec();
+    Err(Failure { step: Step::Execute, errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) })
+}
+
+/// Links to folders are fine, links to descriptors are not; where the kernel cannot tell them apart, none of
+/// ours is a folder.
+fn enter(launch: &Launch) -> Result<(), Errno> {
+    if launch.make_cwd && !std::path::Path::new(&launch.cwd).is_dir() {
+        super::files::make_folder(&launch.cwd)?;
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(CWD, &*launch.cwd, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS) => rustix::process::chdir(&*launch.cwd),
+        opened => fchdir(opened?),
+    }
+}
+
+/// The program by its path, or by its name in the `PATH` that it will have.
+fn find(launch: &Launch) -> Result<String, Errno> {
+    let name = launch.argv.first().filter(|name| !name.is_empty()).ok_or(Errno::NOENT)?;
+    if name.contains('/') {
+        return Ok(name.clone());
+    }
+    let path = launch.env.iter().find(|(key, _)| key == "PATH").map_or("", |(_, value)| value);
+    let mut denied = false;
+    for folder in path.split(':').filter(|folder| !folder.is_empty()) {
+        let candidate = format!("{folder}/{name}");
+        match rustix::fs::access(&*candidate, rustix::fs::Access::EXEC_OK) {
+            Ok(()) if std::path::Path::new(&candidate).is_file() => return Ok(candidate),
+            Err(Errno::ACCESS) => denied = true,
+            _ => {}
+        }
+    }
+    Err(if denied { Errno::ACCESS } else { Errno::NOENT })
+}
+
+/// The library's exec would hand what the kernel does not take to a shell. A sandbox is no shell.
+fn check_format(program: &str) -> Result<(), Errno> {
+    // What cannot be read may still be run; the kernel decides.
+    let Ok(mut file) = File::open(program) else { return Ok(()) };
+    let mut start = [0; 20];
+    let mut read = 0;
+    while let Ok(more @ 1..) = file.read(&mut start[read..]) {
+        read += more;
+    }
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let machine = u16::from_le_bytes([start[18], start[19]]);
+    let is_program = start.starts_with(b"#!") || (start.starts_with(b"\x7fELF") && machine == MACHINE);
+    let is_runnable = rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok();
+    if is_file && is_runnable && !is_program { Err(Errno::NOEXEC) } else { Ok(()) }
+}
+
+/// `EM_X86_64`; other machines are refused when this is built for them.
+const MACHINE: u16 = 62;
