@@ -12,6 +12,8 @@ mod output;
 mod proof;
 mod result;
 mod run;
+mod session;
+mod step;
 mod tenant;
 mod worker;
 
@@ -27,5 +29,9 @@ pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, Tru
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
+pub use session::{Session, SessionExtend, SessionList, SessionRequest, SessionStatus};
+pub use step::{
+    DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest, StepResult, StepStatus,
+};
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

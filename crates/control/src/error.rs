@@ -1,6 +1,6 @@
 //! Why a verb did not do what it was asked.
 
-use cofferdam_core::{InvalidValue, JobState};
+use cofferdam_core::{EndCause, InvalidValue, JobState, SessionState};
 use cofferdam_policy::Denial;
 use cofferdam_store::StoreError;
 use std::time::Duration;
@@ -43,6 +43,10 @@ pub enum ControlError {
     #[error("the job is {state}")]
     WrongState { state: JobState },
 
+    /// The session takes no such request: it is not ready, or has ended.
+    #[error("the session is {}", session_state(*state, *cause))]
+    SessionState { state: SessionState, cause: Option<EndCause> },
+
     /// New work is not taken just now.
     #[error("{0}")]
     Unavailable(String),
@@ -55,11 +59,19 @@ pub enum ControlError {
     Signing(#[from] crate::SigningError),
 }
 
+fn session_state(state: SessionState, cause: Option<EndCause>) -> String {
+    match cause {
+        Some(cause) => format!("{state}: {cause}"),
+        None => state.to_string(),
+    }
+}
+
 impl From<StoreError> for ControlError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound { what } => Self::NotFound { what },
             StoreError::WrongState { state, .. } => Self::WrongState { state },
+            StoreError::SessionState { state, cause } => Self::SessionState { state, cause },
             StoreError::Taken { what } => Self::Taken { what },
             StoreError::InUse { what, count } => Self::InUse { what, count },
             StoreError::Unstorable { what } => {

@@ -26,6 +26,8 @@ mod receipts;
 mod retention;
 mod running;
 mod service;
+mod session_worker;
+mod sessions;
 mod settings;
 mod signing;
 mod tenants;
@@ -47,6 +49,10 @@ pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
+pub use session_worker::{
+    SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink,
+};
+pub use sessions::{SessionSettings, SubmittedStep, session_view, step_view};
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
@@ -94,6 +100,8 @@ struct Parts {
     settings: Settings,
     signing: Signing,
     noted: Noted,
+    /// Of the sessions that this process has placed.
+    rooms: sessions::Rooms,
     is_draining: AtomicBool,
     began: std::time::Instant,
 }
@@ -113,6 +121,8 @@ impl Control {
         let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
         let instance = format!("{node}:{}", ids::instance()?);
         store.end_leases(format!("{node}:"), instance.clone()).await?;
+        // What the process before had, went with it.
+        store.lose_sessions(format!("{node}:"), instance.clone(), now_ms()).await?;
         let local = local.map(|(worker, offer)| (instance.clone(), worker, offer));
         let tokens = match &settings.jwt {
             None => None,
@@ -142,6 +152,7 @@ impl Control {
             settings,
             signing,
             noted: Noted::default(),
+            rooms: sessions::Rooms::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
         };
@@ -152,6 +163,7 @@ impl Control {
         control.spawn_due();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
+        control.spawn_expiry();
         Ok(control)
     }
 

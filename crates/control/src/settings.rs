@@ -4,6 +4,7 @@ use crate::Retention;
 use crate::SigningSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
+use crate::sessions::SessionSettings;
 use cofferdam_identity::JwtSettings;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub struct Settings {
     pub dev_no_auth: bool,
     pub node: Node,
     pub signing: SigningSettings,
+    pub sessions: SessionSettings,
 }
 
 /// Which of the processes that share a store this one is.
@@ -45,6 +47,7 @@ impl Default for Settings {
             jwt: None,
             dev_no_auth: false,
             signing: SigningSettings::default(),
+            sessions: SessionSettings::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
 use cofferdam_control::ControlError;
-use cofferdam_core::InvalidValue;
+use cofferdam_core::{InvalidValue, SessionState};
 use serde::Serialize;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,6 +115,15 @@ impl From<ControlError> for Problem {
             }
             ControlError::WrongState { .. } => {
                 Self::new(ErrorCode::WrongState, text, "wait until it has ended")
+            }
+            ControlError::SessionState { state, cause } => {
+                let fix = match state {
+                    SessionState::Ended => "make a new session",
+                    _ => "wait until it is ready",
+                };
+                let mut problem = Self::new(ErrorCode::WrongState, text, fix);
+                problem.details = json!({"state": state, "cause": cause});
+                problem
             }
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
             ControlError::Store(_) | ControlError::Signing(_) => {

@@ -4,7 +4,10 @@
 mod answer;
 mod auth;
 mod body;
+mod cursor;
 mod document;
+mod idempotency;
+mod last_event;
 mod listen;
 mod path;
 mod query;

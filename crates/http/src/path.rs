@@ -11,17 +11,37 @@ pub(crate) struct Id(pub(crate) String);
 /// Longer than any id.
 const MAX_BYTES: usize = 64;
 
+fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= MAX_BYTES && text.bytes().all(plain)
+}
+
+fn nobodys() -> Problem {
+    let fix = "check the id, and whose it is";
+    Problem::new(ErrorCode::NotFound, "there is nothing with such an id", fix)
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(id)) if id.len() <= MAX_BYTES && id.bytes().all(plain) => Ok(Self(id)),
-            _ => {
-                let fix = "check the id, and whose it is";
-                Err(Problem::new(ErrorCode::NotFound, "there is nothing with such an id", fix))
-            }
+            Ok(Path(id)) if is_id(&id) => Ok(Self(id)),
+            _ => Err(nobodys()),
+        }
+    }
+}
+
+/// The ids of a thing, and of something that belongs to it.
+pub(crate) struct TwoIds(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TwoIds {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((id, of))) if is_id(&id) && is_id(&of) => Ok(Self(id, of)),
+            _ => Err(nobodys()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why the store did not do what it was asked.
 
-use cofferdam_core::JobState;
+use cofferdam_core::{EndCause, JobState, SessionState};
 use thiserror::Error;
 
 #[derive(Debug, Clone, Error)]
@@ -11,6 +11,10 @@ pub enum StoreError {
     /// The job is not where the caller thinks it is: somebody else was quicker, or it is over.
     #[error("the job is {state}, so it cannot become {wanted}")]
     WrongState { state: JobState, wanted: JobState },
+
+    /// The session is not where the caller thinks it is.
+    #[error("the session is {state}")]
+    SessionState { state: SessionState, cause: Option<EndCause> },
 
     /// Something of that name is there already.
     #[error("there is another {what} of that name")]

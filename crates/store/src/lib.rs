@@ -23,6 +23,7 @@ mod migrate;
 mod output;
 mod patience;
 mod retention;
+mod sessions;
 mod settle;
 mod statements;
 mod tenants;
@@ -43,6 +44,10 @@ pub use leases::{Abandoned, GivenUp, Next};
 pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
 pub use retention::{Checkpoint, Removed, Space};
+pub use sessions::{
+    Due, EndedSession, NewSession, NewStep, SessionAccepted, SessionEnd, SessionFilter, SessionRecord,
+    StepAccepted, StepFinish, StepRecord,
+};
 pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};

@@ -2,8 +2,8 @@
 
 use crate::engine::Kind;
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
-use crate::{JobFilter, audit, jobs, keys, leases, output, settle, workers};
-use cofferdam_core::JobState;
+use crate::{JobFilter, SessionFilter, audit, jobs, keys, leases, output, sessions, settle, workers};
+use cofferdam_core::{JobState, SessionState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -35,6 +35,14 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("pieces of output", pieces::REMOVE.to_owned()),
         ("old jobs", ended::FIND.to_owned()),
         ("old entries", chain::REMOVE.to_owned()),
+        ("session", sessions::get()),
+        ("sessions that expired", sessions::EXPIRED.to_owned()),
+        ("idle sessions", sessions::IDLE.to_owned()),
+        ("the next that is due", sessions::NEXT.to_owned()),
+        ("old sessions", sessions::OLD.to_owned()),
+        ("step", sessions::get_step()),
+        ("steps", sessions::list_steps()),
+        ("steps that have not ended", sessions::UNFINISHED.to_owned()),
     ]
     .map(|(name, sql)| (name.to_owned(), sql))
     .into();
@@ -43,6 +51,13 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
             let filter = JobFilter { state, task_id, ..JobFilter::default() };
             let name = format!("jobs by {state:?}, {:?}", filter.task_id.is_some());
             all.push((name, jobs::list(&filter)));
+        }
+    }
+    for state in [None, Some(SessionState::Ready)] {
+        for task_id in [None, Some("task".to_owned())] {
+            let filter = SessionFilter { state, task_id, ..SessionFilter::default() };
+            let name = format!("sessions by {state:?}, {:?}", filter.task_id.is_some());
+            all.push((name, sessions::list(&filter)));
         }
     }
     all.into_iter().map(|(name, sql)| Statement { name, parameters: parameters(&sql), sql }).collect()

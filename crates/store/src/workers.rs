@@ -86,8 +86,11 @@ fn record(row: &sqlx::any::AnyRow) -> Result<WorkerRecord> {
     })
 }
 
+/// By jobs that run there, and by sessions.
 pub(crate) const TAKEN: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(cpus_millis), 0) AS BIGINT), \
-    CAST(COALESCE(SUM(memory_bytes), 0) AS BIGINT) FROM jobs WHERE state = 'running' AND worker = $1";
+    CAST(COALESCE(SUM(memory_bytes), 0) AS BIGINT) FROM \
+    (SELECT cpus_millis, memory_bytes FROM jobs WHERE state = 'running' AND worker = $1 UNION ALL \
+    SELECT cpus_millis, memory_bytes FROM sessions WHERE state <> 'ended' AND worker = $1) AS taken";
 
 /// Whether what runs on a worker leaves room for a job. Writers wait for each other, so what is seen here is still
 /// so when the claim is written.
@@ -100,8 +103,10 @@ pub(crate) async fn has_room(connection: &mut AnyConnection, claim: &Claim, size
         && memory + size.memory_bytes <= room.memory_bytes)
 }
 
-pub(crate) const RUNNING: &str = "SELECT COUNT(*) FROM jobs WHERE state = 'running' \
-    AND state IN ('accepted', 'queued', 'running') AND tenant_id || '' = $1";
+/// Jobs that run, and sessions: each has a sandbox.
+pub(crate) const RUNNING: &str = "SELECT (SELECT COUNT(*) FROM jobs WHERE state = 'running' \
+    AND state IN ('accepted', 'queued', 'running') AND tenant_id || '' = $1) + \
+    (SELECT COUNT(*) FROM sessions WHERE state <> 'ended' AND tenant_id = $1)";
 
 /// Whether a tenant may have one more job that runs.
 pub(crate) async fn may_run(connection: &mut AnyConnection, claim: &Claim, tenant: &str) -> Result<bool> {

@@ -12,6 +12,7 @@ mod output;
 mod pool;
 pub mod request;
 pub mod runtime;
+mod session;
 mod task_env;
 mod terminal;
 #[cfg(any(test, feature = "testing"))]
@@ -24,5 +25,9 @@ pub use job::{
 };
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};
+pub use session::request as session_request;
+pub use session::{
+    SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork,
+};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

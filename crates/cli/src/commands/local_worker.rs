@@ -1,9 +1,10 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
+use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{Checker, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker};
+use cofferdam_control::{Checker, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Stream, Worker};
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
@@ -21,6 +22,7 @@ const SIGTERM: i32 = 15;
 #[derive(Debug)]
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
+    sessions: LocalSessions,
 }
 
 impl LocalWorker {
@@ -32,9 +34,10 @@ impl LocalWorker {
                 pool.keep_ready(&spec, by_name("language", language).ok(), count);
             }
         }
+        let sessions = LocalSessions::start(&pool);
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool }
+        Self { pool, sessions }
     }
 }
 
@@ -68,6 +71,10 @@ impl Checker for RequestChecker {
 
 #[async_trait]
 impl Worker for LocalWorker {
+    fn sessions(&self) -> Option<&dyn SessionWorker> {
+        Some(&self.sessions)
+    }
+
     async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {
         if run.is_begun {
             return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };

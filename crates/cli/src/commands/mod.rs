@@ -8,6 +8,7 @@ mod config;
 mod control;
 mod data_folder;
 mod doctor;
+mod local_sessions;
 mod local_worker;
 mod receipt;
 mod remote;

@@ -2,9 +2,11 @@
 
 use super::run::KeptStream;
 use crate::running::Handle;
+use crate::session_worker::StepSink;
 use crate::worker::{OutputSink, Stream};
 use crate::{Control, now_ms};
 use async_trait::async_trait;
+use cofferdam_api::RichResult;
 use cofferdam_proof::Hasher;
 use cofferdam_store::{OutputEvent, OutputKind, OutputTail};
 use std::time::Duration;
@@ -14,13 +16,24 @@ const KEEP_BYTES: usize = 64 << 10;
 const KEEP_AFTER: Duration = Duration::from_millis(100);
 
 /// How much of each stream is kept where the request does not say. What comes after is dropped, and an event says so.
-pub(super) const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
+pub(crate) const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
 
-/// A job's output on its way into the store.
-pub(super) struct Log {
+/// What is shown takes no more than this in all, and no more than so many pieces.
+const MAX_SHOWN_BYTES: usize = MAX_BYTES;
+const MAX_SHOWN: usize = 256;
+
+/// By what right output is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keeper {
+    Job { fence: i64 },
+    Step { generation: i64, is_queued: bool },
+}
+
+/// The output of a job, or of a step, on its way into the store.
+pub(crate) struct Log {
     control: Control,
     id: String,
-    fence: i64,
+    keeper: Keeper,
     handle: Handle,
     next_seq: i64,
     waiting: Vec<OutputEvent>,
@@ -30,16 +43,19 @@ pub(super) struct Log {
     skip: [usize; 2],
     most: usize,
     is_cut: [bool; 2],
+    shown: usize,
+    shown_bytes: usize,
+    is_shown_cut: bool,
     hashers: [Hasher; 2],
     since: tokio::time::Instant,
 }
 
 impl Log {
-    pub(super) fn new(control: Control, id: String, fence: i64, handle: Handle, most: usize) -> Self {
+    pub(crate) fn new(control: Control, id: String, keeper: Keeper, handle: Handle, most: usize) -> Self {
         Self {
             control,
             id,
-            fence,
+            keeper,
             handle,
             next_seq: 1,
             waiting: Vec::new(),
@@ -48,6 +64,9 @@ impl Log {
             skip: [0; 2],
             most,
             is_cut: [false; 2],
+            shown: 0,
+            shown_bytes: 0,
+            is_shown_cut: false,
             hashers: Default::default(),
             since: tokio::time::Instant::now(),
         }
@@ -69,7 +88,7 @@ impl Log {
         // What comes in many small pieces is one event for as long as nobody has seen it.
         if let Some(last) = self.waiting.last_mut()
             && last.kind == kind
-            && kind != OutputKind::Truncated
+            && matches!(kind, OutputKind::Stdout | OutputKind::Stderr)
             && last.bytes.len() + bytes.len() <= KEEP_BYTES
         {
             last.bytes.extend_from_slice(bytes);
@@ -79,8 +98,13 @@ impl Log {
         self.next_seq += 1;
     }
 
+    /// Whether something was dropped: of stdout, of stderr, of what was shown.
+    pub(crate) fn cut(&self) -> (bool, bool, bool) {
+        (self.is_cut[0], self.is_cut[1], self.is_shown_cut)
+    }
+
     /// What the streams were, and what of them is not in the store yet.
-    pub(super) fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+    pub(crate) fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
         let [out, err] = self.hashers;
         let [out_bytes, err_bytes] = self.kept;
         let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
@@ -121,11 +145,37 @@ impl OutputSink for Log {
         }
         let events = self.waiting.clone();
         // What could not be kept now goes with the next, or with the end.
-        if self.control.parts.store.append_output(self.id.clone(), self.fence, events).await.is_ok() {
+        let (store, id) = (&self.control.parts.store, self.id.clone());
+        let kept = match self.keeper {
+            Keeper::Job { fence } => store.append_output(id, fence, events).await,
+            Keeper::Step { generation, .. } => store.append_step_output(id, generation, events).await,
+        };
+        if kept.is_ok() {
             self.waiting.clear();
             self.waiting_bytes = 0;
             self.handle.tell();
         }
         self.since = tokio::time::Instant::now();
+    }
+}
+
+#[async_trait]
+impl StepSink for Log {
+    async fn begun(&mut self) {
+        let Keeper::Step { generation, is_queued: true } = self.keeper else { return };
+        // One that is not noted as running now is noted as ended later.
+        let _ = self.control.parts.store.begin_step(self.id.clone(), generation, now_ms()).await;
+        self.handle.tell();
+    }
+
+    fn show(&mut self, result: RichResult) {
+        let Ok(bytes) = serde_json::to_vec(&result) else { return };
+        if self.shown >= MAX_SHOWN || self.shown_bytes + bytes.len() > MAX_SHOWN_BYTES {
+            self.is_shown_cut = true;
+            return;
+        }
+        self.shown += 1;
+        self.shown_bytes += bytes.len();
+        self.add(OutputKind::Display, &bytes);
     }
 }

@@ -1,6 +1,6 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
-use super::log::{Log, MAX_BYTES};
+use super::log::{Keeper, Log, MAX_BYTES};
 use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
 use crate::running::Handle;
@@ -47,7 +47,7 @@ impl Control {
         let Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun } = attempt;
         let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
         let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
-        let mut log = Log::new(self.clone(), id.clone(), fence, handle.clone(), most);
+        let mut log = Log::new(self.clone(), id.clone(), Keeper::Job { fence }, handle.clone(), most);
         if attempt > 1 || is_begun {
             log.go_on(self.output_tail(&id).await, is_begun);
         }
@@ -227,13 +227,13 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
 }
 
 /// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
-pub(super) struct KeptStream {
-    pub(super) sha256: Digest,
-    pub(super) size_bytes: usize,
+pub(crate) struct KeptStream {
+    pub(crate) sha256: Digest,
+    pub(crate) size_bytes: usize,
 }
 
 /// What happened, for people.
-fn message(outcome: &Outcome) -> Option<String> {
+pub(crate) fn message(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Exited { code: 0 } => return None,
         Outcome::Exited { code } => format!("it exited with code {code}"),

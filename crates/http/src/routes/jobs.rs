@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use cofferdam_api::{
-    CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, StreamEvent, TruncatedData,
+    CompleteData, DisplayData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, RichResult, StreamEvent, TruncatedData,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
@@ -314,6 +314,10 @@ fn output_event(id: &str, output: &OutputEvent) -> Event {
             let attempt = text().parse().ok();
             event(name, Some(seq), &InitData { seq, id: id.to_owned(), attempt })
         }
+        OutputKind::Display => {
+            let result = serde_json::from_slice(&output.bytes).unwrap_or_else(|_| nothing_shown());
+            event(name, Some(seq), &DisplayData { seq, result })
+        }
         OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text(), reason: None }),
         OutputKind::Stdout | OutputKind::Stderr => {
             let is_text = std::str::from_utf8(&output.bytes).is_ok();
@@ -321,6 +325,11 @@ fn output_event(id: &str, output: &OutputEvent) -> Event {
             event(name, Some(seq), &OutputData { seq, text: text(), base64 })
         }
     }
+}
+
+/// What was kept is what was shown; if not, it is known that there was something.
+fn nothing_shown() -> RichResult {
+    RichResult { kind: "display".to_owned(), data: Default::default() }
 }
 
 /// The last two events of a job, less what was seen: what came of it, and that nothing more will come.

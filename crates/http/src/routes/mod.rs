@@ -6,6 +6,7 @@ mod health;
 mod jobs;
 mod keys;
 mod receipts;
+mod sessions;
 mod signing_keys;
 mod tenants;
 pub(crate) mod workers;
@@ -20,6 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// Every route, and with it the document.
 pub(crate) fn all() -> OpenApiRouter<Control> {
     let resources = jobs::routes()
+        .merge(sessions::routes())
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(receipts::routes())

@@ -16,7 +16,10 @@ mod tests;
 mod verdict;
 
 pub use cancel::{Cancellation, Canceller, cancellation};
+pub(crate) use cancel::Request;
 pub use error::JobError;
 pub(crate) use run::run_ahead;
 pub use run::{check, run, run_in};
+pub(crate) use streams::Streams;
+pub(crate) use supervise::{Cause, supervise};
 pub use spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work, sandbox_spec};

@@ -13,6 +13,7 @@ mod waiting;
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
+use cofferdam_core::SandboxId;
 use shelf::{Kind, Shelf, Take, Wish};
 #[cfg(shuttle)]
 use shuttle::sync::{Mutex, MutexGuard};
@@ -134,6 +135,19 @@ impl Pool {
         match self.take_warm(&kind).await {
             Some(waiting) => Ok(waiting.sandbox),
             None => self.backend.create(kind.spec).await,
+        }
+    }
+
+    /// The same, with the id that the sandbox has had from its making.
+    pub async fn take_named(&self, spec: SandboxSpec) -> Result<(SandboxId, Box<dyn Sandbox>)> {
+        let id = spec.id.clone();
+        let kind = Kind { spec, runtime: None };
+        match self.take_warm(&kind).await {
+            Some(waiting) => {
+                self.answered(&kind);
+                Ok((waiting.id, waiting.sandbox))
+            }
+            None => Ok((id, self.backend.create(kind.spec).await?)),
         }
     }
 

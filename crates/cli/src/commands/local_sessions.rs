@@ -1,0 +1,147 @@
+//! The sessions of the worker in the same process, behind the trait that control knows.
+
+use async_trait::async_trait;
+use cofferdam_api::{RichResult, StepError, StepResult};
+use cofferdam_control::{
+    SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream,
+};
+use cofferdam_core::SessionId;
+use cofferdam_worker::{
+    LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown, StepOutput, cancellation,
+    session_request,
+};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Sandboxes kept ready from the start; demand brings more.
+const READY: usize = 2;
+
+/// SIGINT, as a terminal would: what is interrupted may go on living.
+const SIGINT: i32 = 2;
+
+#[derive(Debug)]
+pub(super) struct LocalSessions {
+    sessions: Sessions,
+}
+
+impl LocalSessions {
+    pub(super) fn start(pool: &Arc<Pool>) -> Self {
+        let sessions = Sessions::new(Arc::clone(pool));
+        sessions.keep_ready(&SessionSpec::new(SessionId::from_random([0; 10]), 0), READY);
+        Self { sessions }
+    }
+}
+
+/// Passes output on from the one trait to the other.
+struct Sink<'s>(&'s mut dyn StepSink);
+
+#[async_trait]
+impl LiveOutput for Sink<'_> {
+    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let stream = match stream {
+            OutputStream::Stdout => Stream::Stdout,
+            OutputStream::Stderr => Stream::Stderr,
+        };
+        self.0.push(stream, bytes);
+    }
+
+    async fn ready(&mut self) {
+        self.0.ready().await;
+    }
+}
+
+#[async_trait]
+impl StepOutput for Sink<'_> {
+    async fn begun(&mut self) {
+        self.0.begun().await;
+    }
+
+    fn show(&mut self, shown: Shown) {
+        let Shown { kind, data } = shown;
+        self.0.show(RichResult { kind, data });
+    }
+}
+
+#[async_trait]
+impl SessionWorker for LocalSessions {
+    async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure> {
+        let SessionOrder { id, task_id, generation, request } = order;
+        let spec = session_request::session(id, task_id, generation, request);
+        let spec = spec.map_err(|error| failure(&error.into()))?;
+        let sandbox_id = self.sessions.start(spec).await.map_err(|error| failure(&error))?.to_string();
+        Ok(SessionStarted { sandbox_id })
+    }
+
+    async fn step(
+        &self,
+        order: StepOrder,
+        output: &mut dyn StepSink,
+        mut interrupted: watch::Receiver<Option<String>>,
+    ) -> StepEnd {
+        let StepOrder { session, generation, number, request } = order;
+        let spec = match session_request::step(number, request) {
+            Ok(spec) => spec,
+            Err(error) => return StepEnd::Errored(failure(&error.into())),
+        };
+        let (canceller, cancel) = cancellation();
+        let mut sink = Sink(output);
+        let run = self.sessions.step(&session, generation, spec, &mut sink, cancel);
+        let listen = async {
+            if let Ok(by) = interrupted.wait_for(Option::is_some).await.map(|by| by.clone()) {
+                canceller.cancel(by.unwrap_or_default(), SIGINT);
+            }
+            std::future::pending::<()>().await;
+        };
+        let end = tokio::select! {
+            end = run => end,
+            () = listen => unreachable!("it waits for ever"),
+        };
+        match end {
+            Ok(end) => StepEnd::Result(Box::new(result(end))),
+            Err(SessionError::Unknown) => StepEnd::Lost { why: "its session is not there any more".to_owned() },
+            Err(error) => StepEnd::Errored(failure(&error)),
+        }
+    }
+
+    async fn terminate(&self, id: &SessionId, generation: i64) {
+        self.sessions.terminate(id, generation).await;
+    }
+}
+
+fn failure(error: &SessionError) -> SessionFailure {
+    SessionFailure::new(error.code(), error.text())
+}
+
+/// The wire's form of an end. Output comes another way.
+fn result(end: cofferdam_worker::StepEnd) -> StepResult {
+    let cofferdam_worker::StepEnd {
+        outcome,
+        exit_code,
+        limits_hit,
+        duration,
+        error,
+        execution_count,
+        is_restarted,
+        state_kept,
+        warnings,
+    } = end;
+    StepResult {
+        exit_code,
+        outcome,
+        stdout: String::new(),
+        stdout_base64: None,
+        stdout_truncated: false,
+        stderr: String::new(),
+        stderr_base64: None,
+        stderr_truncated: false,
+        results: Vec::new(),
+        results_truncated: false,
+        error: error.map(|[name, value, traceback]| StepError { name, value, traceback }),
+        execution_count,
+        kernel_restarted: is_restarted,
+        state_kept,
+        limits_hit,
+        duration_ms: duration.as_millis() as u64,
+        warnings,
+    }
+}

@@ -1,0 +1,83 @@
+//! The way to what has sessions: in this process, or elsewhere. Start, step, terminate.
+
+use crate::worker::OutputSink;
+use async_trait::async_trait;
+use cofferdam_api::{RichResult, SessionRequest, StepRequest, StepResult};
+use cofferdam_core::{SessionId, TaskId};
+use tokio::sync::watch;
+
+/// One placement of a session on a worker.
+#[derive(Debug, Clone)]
+pub struct SessionOrder {
+    pub id: SessionId,
+    pub task_id: TaskId,
+    /// The worker starts it once, however often it is asked to, and forgets an older one.
+    pub generation: i64,
+    pub request: SessionRequest,
+}
+
+/// A session whose sandbox is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionStarted {
+    pub sandbox_id: String,
+}
+
+/// One step of a session.
+#[derive(Debug, Clone)]
+pub struct StepOrder {
+    pub session: SessionId,
+    pub generation: i64,
+    pub number: i64,
+    pub request: StepRequest,
+}
+
+/// Takes what a step writes and shows, as it comes.
+#[async_trait]
+pub trait StepSink: OutputSink {
+    /// Its turn has come: from here on it runs.
+    async fn begun(&mut self);
+
+    fn show(&mut self, result: RichResult);
+}
+
+/// How a step ended. Its output is not in the result: it came before.
+#[derive(Debug)]
+pub enum StepEnd {
+    Result(Box<StepResult>),
+    /// It could not be run.
+    Errored(SessionFailure),
+    /// Nobody knows how far it came.
+    Lost {
+        why: String,
+    },
+}
+
+/// Why a worker did not do what it was asked: the code is for programs, the message for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFailure {
+    pub code: String,
+    pub message: String,
+}
+
+impl SessionFailure {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// Has sessions.
+#[async_trait]
+pub trait SessionWorker: Send + Sync {
+    async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure>;
+
+    /// Runs a step to its end. `interrupted` says by whom it is to be ended, once it is.
+    async fn step(
+        &self,
+        order: StepOrder,
+        output: &mut dyn StepSink,
+        interrupted: watch::Receiver<Option<String>>,
+    ) -> StepEnd;
+
+    /// Ends a session and everything in it. When this returns, nothing of it runs any more.
+    async fn terminate(&self, id: &SessionId, generation: i64);
+}
