@@ -15,13 +15,6 @@ const REMOVE: [&str; 3] = [
 pub(crate) const FIND: &str =
     "SELECT id, tenant_id FROM sessions WHERE state = 'ended' AND transition_at_ms < $1 LIMIT $2";
 
-pub(crate) async fn remove(connection: &mut AnyConnection, id: &str) -> Result<()> {
-    for text in REMOVE {
-        sqlx::query(text).bind(id).execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
 impl Store {
     /// Removes what the steps of an ended session were and wrote; with `whole`, the session itself, too.
     pub async fn clear_session(&self, tenant: String, id: String, whole: bool, now: Millis) -> Result<()> {

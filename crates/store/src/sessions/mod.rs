@@ -28,7 +28,7 @@ pub use step_finish::StepFinish;
 pub use step_record::StepRecord;
 pub use step_start::{NewStep, StepAccepted};
 
-pub(crate) use delete::{FIND as OLD, remove};
+pub(crate) use delete::FIND as OLD;
 pub(crate) use due::{EXPIRED, IDLE, NEXT};
 pub(crate) use end::UNFINISHED;
 pub(crate) use step_read::{list as list_steps, one as get_step};
