@@ -7,14 +7,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Changes with what the layer holds.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Folders at the top that hold programs; links on most machines, folders on others.
 const TOP: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// What programs read from `/etc` and cannot do without: where libraries and alternatives are, certificates,
 /// and the settings of runtimes. Nothing in it says whose machine this is.
-const ETC: [&str; 14] = [
+const ETC: [&str; 15] = [
     "alternatives",
     "ca-certificates.conf",
     "debian_version",
@@ -22,6 +22,7 @@ const ETC: [&str; 14] = [
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
+    "matplotlibrc",
     "mime.types",
     "os-release",
     "perl",
@@ -80,7 +81,8 @@ fn etc_names() -> io::Result<Vec<String>> {
 
 /// Changes when a package changed one of the copied folders or the library cache.
 fn fingerprint() -> u64 {
-    let paths = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/os-release"];
+    let paths =
+        ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/os-release", "/etc/matplotlibrc"];
     let times = paths.iter().filter_map(|path| fs::metadata(path).ok());
     times.fold(0xcbf2_9ce4_8422_2325, |hash, metadata| {
         let time = metadata.mtime() as u64 ^ (metadata.mtime_nsec() as u64) << 20 ^ metadata.ino();

@@ -1,0 +1,43 @@
+//! The programs that run inside, one for each interpreter.
+
+/// How an interpreter is started and told what it is.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Looked up in the PATH of the kernel's environment, inside.
+    pub(crate) name: &'static str,
+    pub(crate) start: Start,
+    /// The kernel itself.
+    pub(crate) source: &'static str,
+    /// Whether it wants to be told of an interrupt besides the signal.
+    pub(crate) hears_interrupts: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// A short program is an argument, connects, and gets the kernel from there. So `ps` stays readable.
+    Argument { flag: &'static str, boot: &'static str },
+    /// The interpreter reads the kernel, and then a line for each cell, from its stdin: an interrupt makes a
+    /// shell drop what it is at and read the next line.
+    Lines { words: &'static [&'static str], line: &'static str },
+}
+
+pub(crate) static PYTHON: Program = Program {
+    name: "python3",
+    start: Start::Argument { flag: "-c", boot: include_str!("python_boot.py") },
+    source: include_str!("python.py"),
+    hears_interrupts: false,
+};
+
+pub(crate) static NODE: Program = Program {
+    name: "node",
+    start: Start::Argument { flag: "-e", boot: include_str!("node_boot.js") },
+    source: include_str!("node.js"),
+    hears_interrupts: true,
+};
+
+pub(crate) static BASH: Program = Program {
+    name: "bash",
+    start: Start::Lines { words: &["--norc", "--noprofile", "-i"], line: "_cofferdam_cell\n" },
+    source: include_str!("bash.sh"),
+    hears_interrupts: false,
+};
