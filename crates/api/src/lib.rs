@@ -31,7 +31,8 @@ pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
 pub use session::{Session, SessionExtend, SessionList, SessionRequest, SessionStatus};
 pub use step::{
-    DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest, StepResult, StepStatus,
+    ContextRestart, DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest,
+    StepResult, StepStatus,
 };
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

@@ -48,6 +48,16 @@ fn language() -> utoipa::openapi::schema::Object {
         .build()
 }
 
+/// `POST /v1/sessions/{id}/contexts/{name}/restart`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"language": "python"}))]
+pub struct ContextRestart {
+    /// Whose interpreter: each language has contexts of its own.
+    #[schema(example = "python")]
+    pub language: String,
+}
+
 /// A step, as it is answered everywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Step {

@@ -224,7 +224,10 @@ impl Fleet {
     /// The way to a worker that is there.
     pub(crate) fn worker(&self, id: &str) -> Option<Arc<dyn Worker>> {
         let members = self.members();
-        members.iter().find(|member| member.id == id && !member.is_out()).map(|member| Arc::clone(&member.worker))
+        members
+            .iter()
+            .find(|member| member.id == id && !member.is_out())
+            .map(|member| Arc::clone(&member.worker))
     }
 
     /// The store said that others have taken what looked free.

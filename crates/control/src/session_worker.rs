@@ -78,6 +78,15 @@ pub trait SessionWorker: Send + Sync {
         interrupted: watch::Receiver<Option<String>>,
     ) -> StepEnd;
 
+    /// Ends the interpreter of a context and the step that it runs; `not_found` where there is no such context.
+    async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: &str,
+        context: &str,
+    ) -> Result<(), SessionFailure>;
+
     /// Ends a session and everything in it. When this returns, nothing of it runs any more.
     async fn terminate(&self, id: &SessionId, generation: i64);
 }

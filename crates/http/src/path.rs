@@ -45,3 +45,17 @@ impl<S: Send + Sync> FromRequestParts<S> for TwoIds {
         }
     }
 }
+
+/// The id of a thing, and a name that somebody gave to a part of it.
+pub(crate) struct IdAndName(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdAndName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((id, name))) if is_id(&id) => Ok(Self(id, name)),
+            _ => Err(nobodys()),
+        }
+    }
+}

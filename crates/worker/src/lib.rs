@@ -18,6 +18,7 @@ mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use cofferdam_kernels::KernelLanguage;
 pub use ids::{draw_job_id, draw_sandbox_id};
 pub use job::{
     ArtifactsWanted, Cancellation, Canceller, FileIn, JobError, JobSpec, Stdin, Work, cancellation, check,
@@ -26,8 +27,6 @@ pub use job::{
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};
 pub use session::request as session_request;
-pub use session::{
-    SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork,
-};
+pub use session::{SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

@@ -12,6 +12,9 @@ pub(crate) fn workspace() -> GuestPath {
 /// What a job leaves here outlives it.
 pub const ARTIFACTS_DIR: &str = "/workspace/.artifacts";
 
+/// The number of a step, for what runs in it.
+pub(crate) const STEP_VARIABLE: &str = "CYNODE_STEP";
+
 /// Names that begin so are ours; a request cannot set them.
 const RESERVED_PREFIX: &str = "CYNODE_";
 
@@ -59,7 +62,7 @@ pub(crate) fn session_env(
     step: i64,
 ) -> Result<TaskEnv, InvalidValue> {
     let mut env = contract(requested, id.as_str(), task_id, false)?;
-    env.set("CYNODE_STEP", &step.to_string());
+    env.set(STEP_VARIABLE, &step.to_string());
     Ok(env)
 }
 

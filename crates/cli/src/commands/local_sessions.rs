@@ -5,10 +5,10 @@ use cofferdam_api::{RichResult, StepError, StepResult};
 use cofferdam_control::{
     SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream,
 };
-use cofferdam_core::SessionId;
+use cofferdam_core::{InvalidValue, SessionId};
 use cofferdam_worker::{
-    LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown, StepOutput, cancellation,
-    session_request,
+    KernelLanguage, LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown, StepOutput,
+    cancellation, session_request,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -98,9 +98,24 @@ impl SessionWorker for LocalSessions {
         };
         match end {
             Ok(end) => StepEnd::Result(Box::new(result(end))),
-            Err(SessionError::Unknown) => StepEnd::Lost { why: "its session is not there any more".to_owned() },
+            Err(SessionError::Unknown) => {
+                StepEnd::Lost { why: "its session is not there any more".to_owned() }
+            }
             Err(error) => StepEnd::Errored(failure(&error)),
         }
+    }
+
+    async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: &str,
+        context: &str,
+    ) -> Result<(), SessionFailure> {
+        let language: KernelLanguage =
+            language.parse().map_err(|error: InvalidValue| failure(&error.into()))?;
+        let restarted = self.sessions.restart_context(id, generation, language, context).await;
+        restarted.map_err(|error| failure(&error))
     }
 
     async fn terminate(&self, id: &SessionId, generation: i64) {

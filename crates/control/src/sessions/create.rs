@@ -64,7 +64,10 @@ impl Control {
             created_at_ms: now,
             expires_at_ms: now.saturating_add(ttl),
             idle_ms: request.idle_timeout_seconds.map(|seconds| signed(seconds.saturating_mul(1000))),
-            size: JobSize { cpus_millis: signed(demand.cpus_millis), memory_bytes: signed(demand.memory_bytes) },
+            size: JobSize {
+                cpus_millis: signed(demand.cpus_millis),
+                memory_bytes: signed(demand.memory_bytes),
+            },
             runtime: None,
         };
         let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
@@ -162,8 +165,10 @@ impl Control {
         }
         match start.await {
             Ok(SessionStarted { sandbox_id }) => {
-                let event = self.event(permit, "session.ready", id.as_str(), json!({"sandbox_id": sandbox_id}));
-                let ready = self.parts.store.session_ready(tenant, key.clone(), FIRST, sandbox_id, event).await;
+                let event =
+                    self.event(permit, "session.ready", id.as_str(), json!({"sandbox_id": sandbox_id}));
+                let ready =
+                    self.parts.store.session_ready(tenant, key.clone(), FIRST, sandbox_id, event).await;
                 if ready.is_err() {
                     // It was ended meanwhile, or nobody knows: either way its sandbox must not stay.
                     sessions.terminate(&id, FIRST).await;

@@ -1,5 +1,6 @@
 //! Sessions and their steps, a file a verb.
 
+mod context_restart;
 mod create;
 mod delete;
 mod end;

@@ -16,7 +16,7 @@ pub struct SubmittedStep {
     pub id: String,
 }
 
-const DEFAULT_CONTEXT: &str = "default";
+pub(super) const DEFAULT_CONTEXT: &str = "default";
 
 const ROUTE: &str = "POST /v1/sessions/{id}/steps";
 
@@ -51,8 +51,10 @@ impl Control {
         });
         let event = self.event(permit, "step.started", &id, details);
         // A key is for one session: the same one in another is another request.
-        let idempotency = idempotency.map(|(name, body_hash)| {
-            Idempotency { route: ROUTE, name: format!("{session}/{name}"), body_hash }
+        let idempotency = idempotency.map(|(name, body_hash)| Idempotency {
+            route: ROUTE,
+            name: format!("{session}/{name}"),
+            body_hash,
         });
         let handle = self.parts.running.add(&id);
         let accepted = self.parts.store.start_step(step, idempotency, event).await;
@@ -86,15 +88,20 @@ impl Control {
     }
 }
 
+pub(super) fn check_context(name: &str) -> Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
+        let fix = "it must be 1 to 64 letters, digits, dots, dashes or underscores";
+        return Err(InvalidValue::new("context", name, fix).into());
+    }
+    Ok(())
+}
+
 /// Refuses what can be refused beforehand, and says what kind of context the step has.
 fn check(request: &mut StepRequest) -> Result<String> {
     let wrong = |field, fix| Err(InvalidValue::new(field, "", fix).into());
     if let Some(name) = &request.context {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
-            let fix = "it must be 1 to 64 letters, digits, dots, dashes or underscores";
-            return Err(InvalidValue::new("context", name.clone(), fix).into());
-        }
+        check_context(name)?;
     }
     for (name, value) in &request.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
@@ -118,7 +125,8 @@ fn check(request: &mut StepRequest) -> Result<String> {
             if code.contains('\0') {
                 return wrong("code", "it must not contain NUL");
             }
-            Ok(name.to_owned())
+            // The two share an interpreter, and so a queue.
+            Ok(if name == "typescript" { "javascript" } else { name }.to_owned())
         }
         (None, None, Some(command)) => {
             let words = match command {
@@ -142,7 +150,7 @@ fn check(request: &mut StepRequest) -> Result<String> {
 }
 
 /// The one name of a language that a session has an interpreter for.
-fn kernel_name(asked: &str) -> Result<&'static str> {
+pub(super) fn kernel_name(asked: &str) -> Result<&'static str> {
     let wanted = asked.to_ascii_lowercase();
     Ok(match wanted.as_str() {
         "python" | "py" | "python3" => "python",
@@ -150,7 +158,10 @@ fn kernel_name(asked: &str) -> Result<&'static str> {
         "typescript" | "ts" => "typescript",
         "bash" => "bash",
         _ => {
-            let fix = format!("in a session it must be one of {}; others run as a command", KERNEL_LANGUAGES.join(", "));
+            let fix = format!(
+                "in a session it must be one of {}; others run as a command",
+                KERNEL_LANGUAGES.join(", ")
+            );
             return Err(InvalidValue::new("language", asked, fix).into());
         }
     })

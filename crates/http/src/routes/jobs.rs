@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use cofferdam_api::{
-    CompleteData, DisplayData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, RichResult, StreamEvent, TruncatedData,
+    CompleteData, DisplayData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, RichResult,
+    StreamEvent, TruncatedData,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};

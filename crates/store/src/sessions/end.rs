@@ -38,12 +38,7 @@ impl Store {
     }
 
     /// Ends every session of workers whose name begins so, but for one worker: they are gone, and so is what they had.
-    pub async fn lose_sessions(
-        &self,
-        begins: String,
-        but: String,
-        now: Millis,
-    ) -> Result<Vec<EndedSession>> {
+    pub async fn lose_sessions(&self, begins: String, but: String, now: Millis) -> Result<Vec<EndedSession>> {
         texts::check([("the worker", begins.as_str()), ("the worker", &but)])?;
         self.writer.write(Lose { begins, but, now }).await
     }

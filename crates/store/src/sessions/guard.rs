@@ -7,23 +7,19 @@ use sqlx::{AnyConnection, Row};
 
 /// Why a guarded change of a session changed nothing. One whose time is over counts as ended, even if nobody has said
 /// so yet.
-pub(super) async fn why(
-    connection: &mut AnyConnection,
-    tenant: &str,
-    id: &str,
-    now: Millis,
-) -> StoreError {
+pub(super) async fn why(connection: &mut AnyConnection, tenant: &str, id: &str, now: Millis) -> StoreError {
     match look(connection, tenant, id, now).await {
         Ok(error) | Err(error) => error,
     }
 }
 
 async fn look(connection: &mut AnyConnection, tenant: &str, id: &str, now: Millis) -> Result<StoreError> {
-    let row = sqlx::query("SELECT state, cause, expires_at_ms FROM sessions WHERE id = $1 AND tenant_id = $2")
-        .bind(id)
-        .bind(tenant)
-        .fetch_optional(connection)
-        .await?;
+    let row =
+        sqlx::query("SELECT state, cause, expires_at_ms FROM sessions WHERE id = $1 AND tenant_id = $2")
+            .bind(id)
+            .bind(tenant)
+            .fetch_optional(connection)
+            .await?;
     let Some(row) = row else { return Ok(StoreError::NotFound { what: "session" }) };
     let named: Option<String> = row.try_get(1)?;
     let (state, cause) = (state(row.try_get(0)?)?, named.map(cause).transpose()?);

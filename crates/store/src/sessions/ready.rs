@@ -14,7 +14,11 @@ impl Store {
         runtime: String,
         event: AuditEvent,
     ) -> Result<()> {
-        texts::check([("the tenant", tenant.as_str()), ("the session's id", &id), ("the sandbox", &runtime)])?;
+        texts::check([
+            ("the tenant", tenant.as_str()),
+            ("the session's id", &id),
+            ("the sandbox", &runtime),
+        ])?;
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Ready { tenant, id, generation, runtime, event }).await
     }

@@ -24,14 +24,9 @@ pub struct NewStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepAccepted {
     /// It is kept, and the worker is to be given it. Where another step of its context has not ended, it is queued.
-    New {
-        step: Box<StepRecord>,
-        worker: String,
-    },
+    New { step: Box<StepRecord>, worker: String },
     /// The same request has made this step before.
-    Before {
-        id: String,
-    },
+    Before { id: String },
     /// Another request has that idempotency key.
     OtherBody,
 }

@@ -13,7 +13,6 @@ mod waiting;
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
-use cofferdam_core::SandboxId;
 use shelf::{Kind, Shelf, Take, Wish};
 #[cfg(shuttle)]
 use shuttle::sync::{Mutex, MutexGuard};
@@ -26,7 +25,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use waiting::Waiting;
+pub(crate) use waiting::{Interpreter, Waiting};
 
 /// How much may wait on the shelves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,16 +137,20 @@ impl Pool {
         }
     }
 
-    /// The same, with the id that the sandbox has had from its making.
-    pub async fn take_named(&self, spec: SandboxSpec) -> Result<(SandboxId, Box<dyn Sandbox>)> {
+    /// The same, with the interpreter that waits in it, where there is one.
+    pub(crate) async fn take_waiting_in(
+        &self,
+        spec: SandboxSpec,
+        runtime: Option<&'static Runtime>,
+    ) -> Result<Waiting> {
         let id = spec.id.clone();
-        let kind = Kind { spec, runtime: None };
+        let kind = Kind { spec, runtime };
         match self.take_warm(&kind).await {
             Some(waiting) => {
                 self.answered(&kind);
-                Ok((waiting.id, waiting.sandbox))
+                Ok(waiting)
             }
-            None => Ok((id, self.backend.create(kind.spec).await?)),
+            None => Ok(Waiting { id, sandbox: self.backend.create(kind.spec).await?, interpreter: None }),
         }
     }
 

@@ -1,9 +1,9 @@
 //! A step that is a program of its own.
 
+use super::SessionError;
 use super::live::Live;
 use super::settle;
 use super::spec::{StepEnd, StepOutput};
-use super::SessionError;
 use crate::job::{Cancellation, Cause, Streams, supervise};
 use crate::output::{LiveOutput, OutputStream};
 use crate::task_env::workspace;
@@ -79,7 +79,9 @@ pub(super) async fn run(
     let outcome = match (ending.cause, status) {
         (Cause::Deadline, _) => Outcome::TimedOut,
         (Cause::Cancelled { by }, _) => Outcome::Cancelled { by },
-        (Cause::Itself, Some(Ok(ExitStatus::Signaled(SIGKILL) | ExitStatus::Exited(KILLED_CHILD)))) if killed > 0 => {
+        (Cause::Itself, Some(Ok(ExitStatus::Signaled(SIGKILL) | ExitStatus::Exited(KILLED_CHILD))))
+            if killed > 0 =>
+        {
             Outcome::OomKilled
         }
         (Cause::Itself, Some(Ok(ExitStatus::Exited(code)))) => Outcome::Exited { code },
@@ -91,7 +93,10 @@ pub(super) async fn run(
     };
     let mut end = StepEnd::of(outcome, duration);
     let hit = |limit, count: u64| (count > 0).then_some(LimitHit { limit, count, first_at_ms: None });
-    end.limits_hit = [hit(LimitKind::Memory, killed), hit(LimitKind::Output, kept.dropped)].into_iter().flatten().collect();
+    end.limits_hit = [hit(LimitKind::Memory, killed), hit(LimitKind::Output, kept.dropped)]
+        .into_iter()
+        .flatten()
+        .collect();
     end.warnings.extend(kept.error.map(|error| format!("some output is missing: {error}")));
     Ok(end)
 }

@@ -24,12 +24,15 @@ pub enum SessionError {
     #[error("the session was placed anew since")]
     Stale,
 
+    #[error("the session has no such context")]
+    NoContext,
+
     /// The program could not be started.
     #[error("the program could not be started")]
     Start(#[source] BackendError),
 
     #[error("the image has no {program}, which {language} needs")]
-    MissingRuntime { language: &'static str, program: &'static str },
+    MissingRuntime { language: &'static str, program: String },
 
     /// The interpreter does not do what it should.
     #[error("the interpreter failed: {0}")]
@@ -47,6 +50,7 @@ impl SessionError {
             Self::Id(_) | Self::Create(_) => "sandbox_failed",
             Self::Unknown => "session_gone",
             Self::Stale => "session_stale",
+            Self::NoContext => "not_found",
             Self::Start(_) => "not_startable",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",

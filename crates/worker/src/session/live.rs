@@ -1,14 +1,21 @@
 //! One session that is here: its sandbox, and its contexts.
 
-use super::context::Contexts;
+use super::ahead::{self, Ahead};
+use super::context::{Contexts, Held};
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
-use super::{SessionError, command};
+use super::{SessionError, code, command};
 use crate::job::{Cancellation, Request};
-use crate::task_env::{TaskEnv, session_env};
+use crate::pool::Interpreter;
+use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, session_env};
 use cofferdam_backend::{Sandbox, Stats};
 use cofferdam_core::{InvalidValue, Outcome, SandboxId};
+use cofferdam_kernels::{Kernel, KernelError, KernelLanguage, KernelOptions};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// For so long an interpreter that was started before the session waits for the first step.
+const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 /// A session and its sandbox.
 #[derive(Debug)]
@@ -17,11 +24,31 @@ pub(super) struct Live {
     sandbox_id: SandboxId,
     pub(super) sandbox: Arc<dyn Sandbox>,
     contexts: Contexts,
+    ahead: Ahead,
 }
 
 impl Live {
-    pub(super) fn new(spec: SessionSpec, sandbox_id: SandboxId, sandbox: Box<dyn Sandbox>) -> Self {
-        Self { spec, sandbox_id, sandbox: Arc::from(sandbox), contexts: Contexts::default() }
+    pub(super) fn new(
+        spec: SessionSpec,
+        sandbox_id: SandboxId,
+        sandbox: Box<dyn Sandbox>,
+        interpreter: Option<Interpreter>,
+    ) -> Self {
+        let (contexts, ahead) = (Contexts::default(), Ahead::new(interpreter));
+        Self { spec, sandbox_id, sandbox: Arc::from(sandbox), contexts, ahead }
+    }
+
+    /// An interpreter that nobody wants does not wait for as long as the session lives.
+    pub(super) fn not_for_long(self: &Arc<Self>) {
+        if self.ahead.is_there() {
+            let live = Arc::downgrade(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(AHEAD_MAX).await;
+                if let Some(live) = live.upgrade() {
+                    live.ahead.end().await;
+                }
+            });
+        }
     }
 
     pub(super) fn generation(&self) -> i64 {
@@ -55,16 +82,54 @@ impl Live {
         output.begun().await;
         let mut end = match step.work {
             StepWork::Command { argv, stdin, workdir } => {
-                let program = command::Program { argv, stdin, workdir, env: variables, timeout: step.timeout };
+                let program =
+                    command::Program { argv, stdin, workdir, env: variables, timeout: step.timeout };
                 command::run(self, program, output, cancel).await?
             }
-            StepWork::Code { language, .. } => {
-                let _ = &mut turn;
-                return Err(InvalidValue::new("language", language, "there are no interpreters yet").into());
+            StepWork::Code { language, code } => {
+                // What code has changed itself stays: only what is new with this step is set.
+                let is_new =
+                    |name: &str| name == STEP_VARIABLE || step.env.iter().any(|(own, _)| own == name);
+                let own = variables.iter().filter(|(name, _)| is_new(name)).cloned().collect();
+                let code =
+                    code::Code { language, code, whole_env: variables, env: own, timeout: step.timeout };
+                let began = Instant::now();
+                let run = async |held: &mut Held| code::run(self, held, code, output, cancel).await;
+                match context.unless_restarted(&mut turn, run).await {
+                    Some(end) => end?,
+                    None => {
+                        let by = "a restart of its context".to_owned();
+                        let end = StepEnd::of(Outcome::Cancelled { by }, began.elapsed());
+                        StepEnd { state_kept: Some(false), ..end }
+                    }
+                }
             }
         };
         end.warnings.extend(warnings);
         Ok(end)
+    }
+
+    /// Ends the interpreter of a context, whatever it does; the next step has a new one.
+    pub(super) async fn restart(&self, language: KernelLanguage, context: &str) -> Result<(), SessionError> {
+        let found = self.contexts.find(language, context).ok_or(SessionError::NoContext)?;
+        found.restart().await;
+        Ok(())
+    }
+
+    /// Starts an interpreter.
+    pub(super) async fn start_kernel(
+        &self,
+        language: KernelLanguage,
+        env: &[(String, String)],
+    ) -> Result<Kernel, KernelError> {
+        let workdir = WORKSPACE_DIR.to_owned();
+        let options = KernelOptions { env: env.to_vec(), workdir, grace: self.grace() };
+        if language == KernelLanguage::Python
+            && let Some(interpreter) = self.ahead.take()
+        {
+            return ahead::become_kernel(interpreter, &self.sandbox, options).await;
+        }
+        Kernel::start(&self.sandbox, language, options).await
     }
 
     fn env(&self, step: &StepSpec) -> Result<TaskEnv, InvalidValue> {

@@ -3,10 +3,13 @@
 //! A step is a program, or code for an interpreter that stays as well. Steps of one context run one after the other,
 //! those of different contexts at the same time. What has ended is forgotten here: records are somebody else's.
 
+mod ahead;
+mod code;
 mod command;
 mod context;
 mod error;
 mod live;
+mod pump;
 pub mod request;
 mod settle;
 mod spec;
@@ -18,9 +21,10 @@ pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
-use crate::pool::Pool;
+use crate::pool::{Pool, Waiting};
 use cofferdam_backend::SandboxSpec;
 use cofferdam_core::{SandboxId, SessionId};
+use cofferdam_kernels::KernelLanguage;
 use live::Live;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +48,7 @@ impl Sessions {
     /// Has so many sandboxes kept ready for sessions of a kind.
     pub fn keep_ready(&self, spec: &SessionSpec, count: usize) {
         if let Ok(id) = draw_sandbox_id() {
-            self.pool.keep_ready(&sandbox_spec(id, spec), None, count);
+            self.pool.keep_ready(&sandbox_spec(id, spec), ahead::runtime(spec), count);
         }
     }
 
@@ -57,10 +61,12 @@ impl Sessions {
             return Ok(live.sandbox_id().clone());
         }
         let id = draw_sandbox_id().map_err(SessionError::Id)?;
-        let (sandbox_id, sandbox) =
-            self.pool.take_named(sandbox_spec(id, &spec)).await.map_err(SessionError::Create)?;
+        let runtime = ahead::runtime(&spec);
+        let taken = self.pool.take_waiting_in(sandbox_spec(id, &spec), runtime).await;
+        let Waiting { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
         let name = spec.id.clone();
-        let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox));
+        let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));
+        live.not_for_long();
         let before = self.live().insert(name, live);
         if let Some(before) = before {
             before.end().await;
@@ -78,6 +84,17 @@ impl Sessions {
         cancel: Cancellation,
     ) -> Result<StepEnd, SessionError> {
         self.find(id, generation)?.step(step, output, cancel).await
+    }
+
+    /// Ends the interpreter of a context and the step that it runs.
+    pub async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: KernelLanguage,
+        context: &str,
+    ) -> Result<(), SessionError> {
+        self.find(id, generation)?.restart(language, context).await
     }
 
     /// Ends a session and everything in it. One that is not here has ended.

@@ -30,7 +30,7 @@ pub fn session(
 pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue> {
     let StepRequest { language, code, command, context, stdin, env, workdir, timeout_ms } = request;
     let work = match (language, code, command) {
-        (Some(language), Some(code), None) => StepWork::Code { language, code },
+        (Some(language), Some(code), None) => StepWork::Code { language: language.parse()?, code },
         (None, None, Some(command)) => {
             let argv = match command {
                 Command::Argv(argv) => argv,

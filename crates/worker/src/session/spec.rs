@@ -3,6 +3,7 @@
 use crate::output::LiveOutput;
 use cofferdam_backend::{Image, async_trait};
 use cofferdam_core::{GuestPath, IsolationMode, LimitHit, Limits, NetworkPolicy, Outcome, SessionId, TaskId};
+use cofferdam_kernels::KernelLanguage;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub struct StepSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepWork {
     Command { argv: Vec<String>, stdin: Option<Vec<u8>>, workdir: GuestPath },
-    Code { language: String, code: String },
+    Code { language: KernelLanguage, code: String },
 }
 
 /// Something that code shows.

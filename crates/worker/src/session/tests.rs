@@ -65,7 +65,12 @@ fn backend() -> Arc<FakeBackend> {
         ExitStatus::Exited(3)
     };
     let never = |_: Guest| async { std::future::pending().await };
-    Arc::new(FakeBackend::new().with_program("second", second).with_program("env", env).with_program("never", never))
+    Arc::new(
+        FakeBackend::new()
+            .with_program("second", second)
+            .with_program("env", env)
+            .with_program("never", never),
+    )
 }
 
 async fn started(backend: &Arc<FakeBackend>) -> Sessions {
@@ -88,7 +93,10 @@ async fn steps_share_a_sandbox_that_goes_with_the_session() {
     assert_eq!((end.outcome, end.exit_code), (Outcome::Exited { code: 3 }, Some(3)));
     let text = String::from_utf8(seen.stdout).unwrap();
     assert!(text.contains(&format!("CYNODE_JOB_ID={}\n", id())), "{text}");
-    assert!(text.contains("CYNODE_STEP=1\n") && text.contains(&format!("CYNODE_TASK_ID={}\n", id())), "{text}");
+    assert!(
+        text.contains("CYNODE_STEP=1\n") && text.contains(&format!("CYNODE_TASK_ID={}\n", id())),
+        "{text}"
+    );
     step(&sessions, command(2, "default", &["true"])).await;
     assert_eq!((backend.created(), backend.standing()), (1, 1));
     sessions.terminate(&id(), 1).await;
@@ -124,7 +132,8 @@ async fn a_step_that_waits_can_be_cancelled_without_having_begun() {
 #[tokio::test(start_paused = true)]
 async fn a_step_ends_at_its_time_out_and_the_session_goes_on() {
     let sessions = started(&backend()).await;
-    let (end, _) = step(&sessions, StepSpec { timeout: Duration::from_secs(2), ..command(1, "a", &["never"]) }).await;
+    let (end, _) =
+        step(&sessions, StepSpec { timeout: Duration::from_secs(2), ..command(1, "a", &["never"]) }).await;
     assert_eq!(end.outcome, Outcome::TimedOut);
     let (end, _) = step(&sessions, command(2, "a", &["true"])).await;
     assert_eq!(end.outcome, Outcome::Exited { code: 0 });

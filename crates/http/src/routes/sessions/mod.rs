@@ -1,5 +1,6 @@
 //! `/v1/sessions`, and what is in one.
 
+mod contexts;
 mod session;
 mod steps;
 
@@ -7,5 +8,5 @@ use cofferdam_control::Control;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) fn routes() -> OpenApiRouter<Control> {
-    session::routes().merge(steps::routes())
+    session::routes().merge(steps::routes()).merge(contexts::routes())
 }
