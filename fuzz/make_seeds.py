@@ -155,6 +155,31 @@ ARTIFACT_PATH = {
     "long": "n" * 255, "too-long": "n" * 256, "right-to-left": "\u202egpj.exe", "empty": "",
 }
 
+# The number of the chunk and whether it is the last, then its bytes.
+ARTIFACT_CHUNK = {
+    "first": u64(0) + b"\0" + b"plain bytes",
+    "last": struct.pack(">Q", 7) + b"\1" + b"the end",
+    "empty-last": u64(0) + b"\1",
+    "tag-only": u64(1) + b"\0" + bytes(16),
+    "large-number": b"\xff" * 8 + b"\1" + b"x" * 100,
+    "short": b"abc",
+    "empty": b"",
+}
+
+# The size of the artifact, then a Range header or the query of a link.
+LINK = "expires=4102444800&size=10&by=key-aaaaaaaaaaaaaaaa&signature=" + "0" * 64
+ARTIFACT_REQUEST = {
+    name: struct.pack(">Q", 10) + text.encode()
+    for name, text in {
+        "part": "bytes=0-3", "to-the-end": "bytes=3-", "suffix": "bytes=-4", "behind": "bytes=10-",
+        "no-suffix": "bytes=-0", "backwards": "bytes=3-1", "several": "bytes=0-1,3-4", "unit": "lines=1-2",
+        "huge": "bytes=0-" + "9" * 40, "sign": "bytes=+1-2", "spaces": " bytes = 1 - 2 ",
+        "link": LINK, "link-twice": LINK + "&" + LINK, "link-percent": LINK.replace("key-", "%6Bey-"),
+        "link-cut": LINK[:-1], "link-no-by": LINK.replace("&by=key-aaaaaaaaaaaaaaaa", ""),
+        "link-bad-percent": LINK.replace("key-", "%"), "link-zero": LINK.replace("size=10", "size=010"),
+    }.items()
+}
+
 SEEDS = {
     "init_request": INIT_REQUEST,
     "listing": LISTING,
@@ -164,6 +189,8 @@ SEEDS = {
     "values": {f"{i:02}": value for i, value in enumerate(VALUES)},
     "captured_output": CAPTURED_OUTPUT,
     "artifact_path": ARTIFACT_PATH,
+    "artifact_chunk": ARTIFACT_CHUNK,
+    "artifact_request": ARTIFACT_REQUEST,
 }
 
 for target, seeds in SEEDS.items():

@@ -65,7 +65,10 @@ COFFERDAM_CONTRACT_KEY=$(cat "$work/data/admin.key")
 COFFERDAM_CONTRACT_KEY_ID=$(printf 'header = "X-API-Key: %s"\n' "$COFFERDAM_CONTRACT_KEY" |
     curl -sf --config - "$url/v1/keys" | sed -n 's/.*"id":"\(key-[a-z0-9]*\)".*/\1/p')
 [ -n "$COFFERDAM_CONTRACT_KEY_ID" ] || die "the server does not list its first key"
-export COFFERDAM_CONTRACT_KEY COFFERDAM_CONTRACT_KEY_ID
+COFFERDAM_CONTRACT_TENANT_ID=$(printf 'header = "X-API-Key: %s"\n' "$COFFERDAM_CONTRACT_KEY" |
+    curl -sf --config - "$url/v1/tenants" | sed -n 's/.*"id":"\(ten-[a-z0-9]*\)".*/\1/p')
+[ -n "$COFFERDAM_CONTRACT_TENANT_ID" ] || die "the server does not list its first tenant"
+export COFFERDAM_CONTRACT_KEY COFFERDAM_CONTRACT_KEY_ID COFFERDAM_CONTRACT_TENANT_ID
 code=0
 # It writes into the folder that it is started in.
 cd "$work"

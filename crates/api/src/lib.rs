@@ -3,8 +3,10 @@
 //!
 //! Units are in names, unknown fields are refused, and an error says what to do about it.
 
+mod artifact;
 mod audit;
 mod error;
+mod feed;
 mod health;
 mod job;
 mod key;
@@ -15,10 +17,15 @@ mod run;
 mod session;
 mod step;
 mod tenant;
+mod webhook;
 mod worker;
 
+pub use artifact::{
+    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
+};
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use feed::{FeedData, FeedInitData};
 pub use health::Health;
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
@@ -35,4 +42,5 @@ pub use step::{
     StepResult, StepStatus,
 };
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
+pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
 pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};

@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run the service: an API for jobs, durable, on this machine
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Copy a server's data into one file, while it runs
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupArgs),
@@ -295,6 +295,10 @@ pub(crate) struct ServiceArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
+    /// A folder or s3://BUCKET for artifacts [default: DIR/artifacts]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) artifacts: Option<String>,
+
     /// A file with the chain of certificates, in PEM: serves HTTPS
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert: Option<String>,
@@ -315,7 +319,18 @@ pub(crate) struct ServiceArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) lease: Option<String>,
 
-    /// Any setting, such as limits.memory_max=4g; may be repeated
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+
+    /// Inner address that webhooks may reach; may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) webhook_allow: Vec<String>,
+
+    /// Takes webhooks whose URL begins with http://, too
+    #[arg(long)]
+    pub(crate) webhook_http: bool,
+
+    /// A setting, such as limits.memory_max=4g; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 }
@@ -334,6 +349,32 @@ pub(crate) struct CapacityArgs {
     /// Memory of running jobs together [default: 3/4 of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Address on loopback that serves /metrics without a key
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics_listen: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// What every process has that stays.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// auto, human or json; auto is human on a terminal [default: auto]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) log_format: Option<String>,
+
+    /// off, error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+
+    /// Collector of traces by OTLP, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -477,6 +518,9 @@ pub(crate) struct WorkerArgs {
 
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
+
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 #[derive(Debug, Args)]

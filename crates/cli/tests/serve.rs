@@ -2,12 +2,20 @@
 
 #[path = "serve/api.rs"]
 mod api;
+#[path = "serve/artifacts.rs"]
+mod artifacts;
 #[path = "serve/client.rs"]
 mod client;
+#[path = "serve/collector.rs"]
+mod collector;
+#[path = "serve/degradation.rs"]
+mod degradation;
 #[path = "serve/disk.rs"]
 mod disk;
 #[path = "serve/duplicates.rs"]
 mod duplicates;
+#[path = "serve/events.rs"]
+mod events;
 #[path = "serve/faults.rs"]
 mod faults;
 #[path = "serve/fences.rs"]
@@ -24,6 +32,8 @@ mod limits;
 mod load;
 #[path = "serve/machine.rs"]
 mod machine;
+#[path = "serve/observing.rs"]
+mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
 #[path = "serve/planes.rs"]
@@ -40,3 +50,5 @@ mod roles;
 mod server;
 #[path = "serve/tls.rs"]
 mod tls;
+#[path = "serve/webhooks.rs"]
+mod webhooks;

@@ -6,9 +6,10 @@ use crate::fleet::{self, Fleet, signed};
 use crate::jobs::{Attempt, demand};
 use crate::placement::Demand;
 use crate::quota::Quotas;
-use crate::{Control, now_ms};
+use crate::{Control, Phase, now_ms};
 use cofferdam_api::JobRequest;
 use cofferdam_store::{AuditEvent, Claim, JobRecord, StoreError};
+use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -385,20 +386,16 @@ impl Control {
             let handle = self.parts.running.add(&job.id);
             match self.parts.store.claim(job.id.clone(), claim, event).await {
                 Ok(fence) => {
+                    let waited = (now_ms() - job.created_at_ms).max(0) as u64;
+                    self.parts.metrics.phase(Phase::WaitForRoom, Duration::from_millis(waited));
+                    let span = tracing::info_span!(target: TRACE, "job.dispatch");
+                    continue_trace(&span, job.traceparent.as_deref().unwrap_or_default());
                     let request: Option<JobRequest> = serde_json::from_str(&job.spec).ok();
                     let JobRecord { id, tenant, task_id, .. } = job;
                     let is_begun = false;
-                    self.spawn_run(Attempt {
-                        id,
-                        tenant,
-                        task_id,
-                        fence,
-                        attempt,
-                        request,
-                        handle,
-                        room,
-                        is_begun,
-                    });
+                    let attempt =
+                        Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun };
+                    span.in_scope(|| self.spawn_run(attempt));
                     return Ok(true);
                 }
                 // Others' jobs have taken what looked free: another worker may have room.

@@ -1,5 +1,6 @@
 //! Why a verb did not do what it was asked.
 
+use cofferdam_artifacts::ArtifactError;
 use cofferdam_core::{EndCause, InvalidValue, JobState, SessionState};
 use cofferdam_policy::Denial;
 use cofferdam_store::StoreError;
@@ -47,6 +48,20 @@ pub enum ControlError {
     #[error("the session is {}", session_state(*state, *cause))]
     SessionState { state: SessionState, cause: Option<EndCause> },
 
+    /// The thing is in a state that does not allow this.
+    #[error("{text}")]
+    Conflict { text: String },
+
+    #[error("{text}")]
+    TooLarge { text: String },
+
+    /// The bytes of an artifact could not be kept or read.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// What was asked for cannot be done while a gate is closed.
+    #[error("{}", gate.reason())]
+    Gated { gate: crate::Gate, since_ms: i64, retry_after_seconds: u64 },
+
     /// New work is not taken just now.
     #[error("{0}")]
     Unavailable(String),
@@ -74,6 +89,9 @@ impl From<StoreError> for ControlError {
             StoreError::SessionState { state, cause } => Self::SessionState { state, cause },
             StoreError::Taken { what } => Self::Taken { what },
             StoreError::InUse { what, count } => Self::InUse { what, count },
+            StoreError::WrongArtifactState { state } => {
+                Self::Conflict { text: format!("the artifact is {state}") }
+            }
             StoreError::Unstorable { what } => {
                 Self::Invalid(InvalidValue::new(what, "…", "it must not contain NUL"))
             }

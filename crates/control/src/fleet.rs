@@ -3,7 +3,7 @@
 
 use crate::fair::Amount;
 use crate::placement::{Candidate, Demand, could_place, place};
-use crate::worker::{Capacity, Connector, Offer, Worker};
+use crate::worker::{Capacity, Connector, Health, Offer, Worker, WorkerCounts};
 use cofferdam_store::{WorkerRecord, WorkerRoom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -256,6 +256,30 @@ impl Fleet {
         let members = self.members();
         let there = members.iter().filter(|member| !member.is_out());
         could_place(demand, &there.map(Member::candidate).collect::<Vec<_>>())
+    }
+
+    /// Whether work can be given to anybody. Workers elsewhere say so by their heartbeats; the one here is asked.
+    pub(crate) async fn health(&self) -> Health {
+        match self.local() {
+            Some(worker) => worker.health().await,
+            None if self.has_open() => Health::Ready,
+            None => Health::NoWorker,
+        }
+    }
+
+    /// What the pool of this process has done.
+    pub(crate) fn counts(&self) -> WorkerCounts {
+        self.local().map(|worker| worker.counts()).unwrap_or_default()
+    }
+
+    fn local(&self) -> Option<Arc<dyn Worker>> {
+        let members = self.members();
+        members.iter().find(|member| member.url.is_none()).map(|member| Arc::clone(&member.worker))
+    }
+
+    /// What this process has given out, on all workers together.
+    pub(crate) fn used(&self) -> Amount {
+        self.members().iter().fold(Amount::default(), |sum, member| sum.plus(amount(member.used)))
     }
 
     pub(crate) fn list(&self) -> Vec<Member> {

@@ -1,7 +1,7 @@
 //! Fresh ids and secrets, from the kernel's randomness.
 
 use crate::{ControlError, Result};
-use cofferdam_core::{JobId, KeyId, SessionId, StepId, TenantId, encode_id};
+use cofferdam_core::{ArtifactId, JobId, KeyId, SessionId, StepId, TenantId, encode_id};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
@@ -22,6 +22,10 @@ pub(crate) fn session() -> Result<SessionId> {
 
 pub(crate) fn step() -> Result<StepId> {
     random().map(StepId::from_random)
+}
+
+pub(crate) fn artifact() -> Result<ArtifactId> {
+    random().map(ArtifactId::from_random)
 }
 
 pub(crate) fn key() -> Result<KeyId> {

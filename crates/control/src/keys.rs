@@ -1,10 +1,11 @@
 //! Keys: who a caller is. A secret is shown once and kept as a hash; it has 256 bits, so a quick hash is enough.
 
-use crate::{Control, ControlError, Result, Unrecognised, ids, now_ms, timestamp};
+use crate::{Control, ControlError, Phase, Result, Unrecognised, ids, now_ms, timestamp};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Permit, Principal};
 use cofferdam_store::{AuditEvent, FoundKey, KeyRecord, NewKey, Store};
 use serde_json::json;
+use std::time::Instant;
 
 /// Secrets begin so, for those who look for them where they should not be.
 const PREFIX: &str = "cof_";
@@ -71,9 +72,16 @@ impl Control {
     pub async fn authenticate(&self, secret: &str) -> Result<std::result::Result<Principal, Unrecognised>> {
         if !secret.starts_with(PREFIX) {
             let is_token = cofferdam_identity::looks_like_token(secret);
-            return if is_token { self.bearer(secret).await } else { Ok(Err(Unrecognised::Key)) };
+            if !is_token {
+                return Ok(Err(Unrecognised::Key));
+            }
+            self.pass_store_gate()?;
+            return self.bearer(secret).await;
         }
+        self.pass_store_gate()?;
+        let began = Instant::now();
         let found = self.parts.store.key_by_hash(&hash(secret.as_bytes())).await?;
+        self.parts.metrics.phase(Phase::Auth, began.elapsed());
         let is_valid = |found: &FoundKey| {
             let key = &found.key;
             key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| now_ms() < expires)

@@ -90,6 +90,8 @@ impl Control {
         let parts = &self.parts;
         if parts.fleet.takes_others() {
             parts.fleet.refresh(parts.store.workers(FORGET_MS).await?);
+            // Whoever sees a worker in the list may give it work.
+            self.note_worker(parts.fleet.health().await);
             parts.fleet.changed.notify_one();
         }
         parts.store.expire_queued(now_ms()).await?;

@@ -6,20 +6,24 @@
 //!
 //! [`Permit`]: cofferdam_policy::Permit
 
+mod artifacts;
 mod audit;
 mod bypass;
 mod clock;
 mod dispatch;
 mod error;
 mod fair;
+mod feeds;
 mod fleet;
-mod follow;
+mod gates;
 mod ids;
 mod jobs;
 mod keys;
 mod leases;
 mod limits;
+mod metrics;
 mod noted;
+mod output_log;
 mod placement;
 mod quota;
 mod receipts;
@@ -33,19 +37,23 @@ mod signing;
 mod tenants;
 mod terms;
 mod tokens;
+mod webhooks;
 mod worker;
 mod workers;
 
+pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
 pub use audit::{AuditExport, chain_start};
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
+pub use feeds::{EventFollower, Followed, Follower};
 pub use fleet::HEARTBEAT;
-pub use follow::{Followed, Follower};
+pub use gates::{Gate, Refusal, cell, degradation_page};
 pub use ids::instance as draw_name;
 pub use jobs::{Submitted, job_view};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
+pub use metrics::{Metrics, Phase};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
@@ -57,22 +65,29 @@ pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
+pub use webhooks::WebhookSettings;
 pub use worker::{
-    Capacity, Checker, Connector, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, Workers,
+    Capacity, Checker, Connector, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker,
+    WorkerCounts, Workers,
 };
 
+use artifacts::Artifacts;
 use bypass::Bypass;
+use cofferdam_artifacts::Vault;
 use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use dispatch::Dispatcher;
+use feeds::Feeds;
 use fleet::Fleet;
+use gates::Gates;
 use noted::Noted;
 use running::Running;
 use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 
 /// The tenant that a server begins with.
 pub const FIRST_TENANT: &str = "default";
@@ -98,12 +113,21 @@ struct Parts {
     bypass: Option<Bypass>,
     running: Running,
     settings: Settings,
+    artifacts: Option<Artifacts>,
     signing: Signing,
     noted: Noted,
     /// Of the sessions that this process has placed.
     rooms: sessions::Rooms,
     is_draining: AtomicBool,
     began: std::time::Instant,
+    /// Whoever follows something has to let go.
+    stopped: watch::Sender<bool>,
+    metrics: Metrics,
+    gates: Gates,
+    /// Something may be wrong, and is worth a look.
+    trouble: Notify,
+    feeds: Feeds,
+    deliveries: webhooks::Deliveries,
 }
 
 impl std::fmt::Debug for Control {
@@ -116,6 +140,16 @@ impl Control {
     /// Takes up where the process before ended: what it ran itself is lost, what runs elsewhere is taken over, and what
     /// it kept waiting goes on.
     pub async fn start(store: Store, workers: Workers, settings: Settings) -> Result<Self> {
+        Self::start_with(store, workers, settings, None).await
+    }
+
+    /// The same with a place for artifacts. Without one, jobs leave none and verbs on them are not served.
+    pub async fn start_with(
+        store: Store,
+        workers: Workers,
+        settings: Settings,
+        vault: Option<Vault>,
+    ) -> Result<Self> {
         let signing = Signing::open(&settings.signing)?;
         let Workers { checker, local, remote } = workers;
         let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
@@ -149,12 +183,19 @@ impl Control {
             instance,
             fleet: Arc::new(Fleet::new(local, remote)),
             running: Running::default(),
+            deliveries: webhooks::Deliveries::new(&settings.webhooks)?,
             settings,
+            artifacts: vault.map(Artifacts::new),
             signing,
             noted: Noted::default(),
             rooms: sessions::Rooms::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
+            stopped: watch::Sender::new(false),
+            metrics: Metrics::default(),
+            gates: Gates::default(),
+            trouble: Notify::new(),
+            feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
         control.attend_due().await?;
@@ -164,6 +205,10 @@ impl Control {
         control.spawn_sweeps();
         control.spawn_bypass_notes();
         control.spawn_expiry();
+        control.spawn_sweep();
+        control.spawn_watch();
+        control.spawn_feeds();
+        control.spawn_webhooks();
         Ok(control)
     }
 
@@ -186,9 +231,11 @@ impl Control {
         tenant: &str,
         facts: Facts<'_>,
     ) -> Result<Permit> {
+        self.pass_gates(action)?;
         match self.parts.policy.decide_on(principal, action, tenant, facts) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
+                self.parts.metrics.denials.one(&denial.rule);
                 let event = AuditEvent {
                     at_ms: now_ms(),
                     kind: "denied",
@@ -213,6 +260,7 @@ impl Control {
         let _ = tokio::time::timeout(time, idle).await;
         // A store that is gone by now has told of it elsewhere.
         let _ = self.note_bypass().await;
+        self.parts.stopped.send_replace(true);
     }
 
     pub fn is_draining(&self) -> bool {

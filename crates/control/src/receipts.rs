@@ -50,7 +50,7 @@ fn receipt(job: &JobRecord) -> Result<Receipt> {
         task_id: job.task_id.clone(),
         agent: job.agent.clone(),
         work: work(&request),
-        inputs: inputs(&request).ok_or_else(|| unreadable("files"))?,
+        inputs: inputs(&request, &terms).ok_or_else(|| unreadable("files"))?,
         image: Image { name: terms.image, sha256: None },
         policy: PolicyUsed { sha256: terms.policy_sha256 },
         network_policy: result.get("network_policy_applied").cloned(),
@@ -104,9 +104,13 @@ fn blob(bytes: &[u8]) -> Blob {
     Blob { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
 }
 
-fn inputs(request: &JobRequest) -> Option<Inputs> {
+fn inputs(request: &JobRequest, terms: &Terms) -> Option<Inputs> {
     let file = |file: &InlineFile| {
+        let given = file.artifact.as_ref().and_then(|id| terms.inputs.get(id));
         let blob = match (&file.content, &file.content_base64) {
+            _ if file.artifact.is_some() => {
+                Blob { sha256: given?.sha256.clone()?, size_bytes: given?.size_bytes }
+            }
             (Some(text), _) => blob(text.as_bytes()),
             (None, Some(text)) => blob(&STANDARD.decode(text).ok()?),
             (None, None) => blob(b""),
@@ -170,6 +174,7 @@ mod tests {
             fence: 1,
             starts: 1,
             worker: Some("wrk-a".into()),
+            traceparent: None,
             cancelled_by: Some("key-a".into()),
             output_expired_at_ms: None,
             started_at_ms: Some(10),
@@ -196,6 +201,17 @@ mod tests {
         assert_eq!(receipt.inputs.env_names, ["TOKEN"]);
         assert_eq!((receipt.outcome, receipt.outputs.stdout), (json!({"kind": "lost"}), None));
         assert_eq!(receipt.started_at.as_deref(), Some("1970-01-01T00:00:00.010Z"));
+    }
+
+    #[test]
+    fn an_artifact_that_was_given_is_in_it_with_its_digest() {
+        let spec = json!({"command": "ls", "files": [{"path": "a", "artifact": "art-a"}]});
+        let terms = json!({"inputs": {"art-a": {"sha256": sha256(b"x"), "size_bytes": 1}}}).to_string();
+        let job = JobRecord { terms: Some(terms), ..job(spec.clone(), None, JobState::Lost) };
+        let files = receipt(&job).unwrap().inputs.files;
+        assert_eq!((files[0].sha256.clone(), files[0].size_bytes), (sha256(b"x"), 1));
+        // Nothing is said of what is not known.
+        assert!(receipt(&JobRecord { terms: None, ..job }).is_err());
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What an operator decides. Each topic is a field with defaults of its own.
 
-use crate::Retention;
 use crate::SigningSettings;
+use crate::WebhookSettings;
+use crate::artifacts::ArtifactSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
+use crate::retention::Retention;
 use crate::sessions::SessionSettings;
 use cofferdam_identity::JwtSettings;
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub struct Settings {
     /// Whether requests without a key may do everything in the first tenant. For development, on loopback.
     pub dev_no_auth: bool,
     pub node: Node,
+    pub artifacts: ArtifactSettings,
+    pub webhooks: WebhookSettings,
     pub signing: SigningSettings,
     pub sessions: SessionSettings,
 }
@@ -42,10 +46,12 @@ impl Default for Settings {
             lease: Duration::from_secs(10),
             node: Node::default(),
             retention: Retention::default(),
+            artifacts: ArtifactSettings::default(),
             limits: LimitSettings::default(),
             quotas: Quotas::default(),
             jwt: None,
             dev_no_auth: false,
+            webhooks: WebhookSettings::default(),
             signing: SigningSettings::default(),
             sessions: SessionSettings::default(),
         }

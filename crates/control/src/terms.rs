@@ -5,6 +5,7 @@ use cofferdam_core::Limits;
 use cofferdam_proof::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The only image so far: this machine's own /usr.
 const HOST: &str = "host";
@@ -15,20 +16,29 @@ pub(crate) struct Terms {
     pub(crate) policy_sha256: Option<Digest>,
     pub(crate) image: String,
     pub(crate) limits: Value,
+    /// The artifacts that it was given, by their ids: they may be gone before the job is.
+    pub(crate) inputs: BTreeMap<String, Input>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Input {
+    pub(crate) sha256: Option<Digest>,
+    pub(crate) size_bytes: u64,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { policy_sha256: None, image: HOST.to_owned(), limits: Value::Null }
+        Self { policy_sha256: None, image: HOST.to_owned(), limits: Value::Null, inputs: BTreeMap::new() }
     }
 }
 
 impl Terms {
-    pub(crate) fn new(policy_version: &str, limits: &Limits) -> Self {
+    pub(crate) fn new(policy_version: &str, limits: &Limits, inputs: BTreeMap<String, Input>) -> Self {
         Self {
             policy_sha256: Digest::parse(policy_version).ok(),
             image: HOST.to_owned(),
             limits: serde_json::to_value(limits).unwrap_or_default(),
+            inputs,
         }
     }
 
@@ -48,7 +58,9 @@ mod tests {
 
     #[test]
     fn terms_come_back_and_missing_ones_are_unknown() {
-        let terms = Terms::new(cofferdam_proof::sha256(b"rules").as_str(), &Limits::default());
+        let input = Input { sha256: Some(cofferdam_proof::sha256(b"x")), size_bytes: 1 };
+        let inputs = BTreeMap::from([("art-a".to_owned(), input)]);
+        let terms = Terms::new(cofferdam_proof::sha256(b"rules").as_str(), &Limits::default(), inputs);
         assert_eq!(Terms::read(terms.write().as_deref()), Some(terms.clone()));
         assert_eq!(terms.limits["memory_bytes"], 2_u64 << 30);
         assert_eq!(Terms::read(None), Some(Terms::default()));

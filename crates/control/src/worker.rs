@@ -1,5 +1,6 @@
 //! The way to what runs jobs: in this process, or elsewhere.
 
+use crate::artifacts::ArtifactDesk;
 use crate::session_worker::SessionWorker;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
@@ -26,6 +27,23 @@ pub struct Offer {
     pub capacity: Capacity,
 }
 
+/// Whether work can be given to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ready,
+    NoWorker,
+    /// It cannot make sandboxes; the text says why, for the operator.
+    BackendUnhealthy(String),
+}
+
+/// What a worker's pool has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkerCounts {
+    pub warm: u64,
+    pub cold: u64,
+    pub waiting: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -35,8 +53,16 @@ pub enum Stream {
 /// Takes output as it comes.
 #[async_trait]
 pub trait OutputSink: Send {
+    /// The sandbox stands and its process runs.
+    fn started(&mut self) {}
+
     fn push(&mut self, stream: Stream, bytes: &[u8]);
     async fn ready(&mut self);
+
+    /// Where the run gets artifacts and leaves them; none where they are not kept.
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        None
+    }
 }
 
 /// One attempt at a job.
@@ -96,6 +122,15 @@ pub trait Worker: Send + Sync {
 
     /// The end of an attempt is kept, and the worker need not remember it any more.
     async fn forget(&self, _id: &JobId, _attempt: i64, _fence: i64) {}
+
+    /// Asked every few seconds, and after a run that could not begin.
+    async fn health(&self) -> Health {
+        Health::Ready
+    }
+
+    fn counts(&self) -> WorkerCounts {
+        WorkerCounts::default()
+    }
 }
 
 /// Looks at requests before they are kept.

@@ -70,6 +70,8 @@ impl Bed {
             task_id: "task".to_owned(),
             spec: r#"{"language":"python","code":"print(1)"}"#.to_owned(),
             terms: None,
+            traceparent: None,
+            webhook: None,
             created_at_ms: 1,
             size: JobSize::default(),
             queue_deadline_ms: None,

@@ -78,6 +78,8 @@ impl Bed {
             created_at_ms: at_ms,
             size: JobSize::default(),
             queue_deadline_ms: None,
+            traceparent: None,
+            webhook: None,
         };
         let (owner, worker) = ("c".to_owned(), "w".to_owned());
         let claim = Claim { owner, worker, lease_ms: 60_000, room: None, most_running: None };

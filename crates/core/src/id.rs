@@ -83,6 +83,12 @@ id_type!(
     "ten"
 );
 
+id_type!(
+    /// Bytes that outlive a sandbox.
+    ArtifactId,
+    "art"
+);
+
 /// The caller's own id for what a job serves. It is shown in logs and environments, so it is plain text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]

@@ -21,6 +21,7 @@ mod result_read;
 mod session_state;
 mod size;
 mod timestamp;
+mod utf8;
 
 pub use chain::{AuditEntry, chain_hash};
 pub use check::{Check, CheckState};
@@ -28,7 +29,9 @@ pub use cpus::Cpus;
 pub use duration::parse_duration;
 pub use error::InvalidValue;
 pub use guest_path::GuestPath;
-pub use id::{JobId, KeyId, SandboxId, SessionId, StepId, TaskId, TenantId, encode_id};
+pub use id::{
+    ArtifactId, JobId, KeyId, SandboxId, SessionId, StepId, TaskId, TenantId, encode_id,
+};
 pub use isolation::{Control, ControlState, IsolationMode, IsolationReport, IsolationRow};
 pub use job_state::JobState;
 pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_GRACE};
@@ -39,3 +42,4 @@ pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use session_state::{EndCause, SessionState};
 pub use size::ByteSize;
 pub use timestamp::{parse_timestamp, timestamp};
+pub use utf8::CutCharacter;

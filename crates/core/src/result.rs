@@ -20,11 +20,16 @@ pub struct ResourceUsage {
 
 /// A file that a job left in its artifacts folder.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = JobArtifact))]
 pub struct Artifact {
     /// Below the artifacts folder.
     pub path: String,
     pub size_bytes: u64,
+    /// By which it can be asked for, where it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// Something in the artifacts folder that is not a plain file or folder, or could not be taken.

@@ -72,7 +72,7 @@ mod tests {
             stderr: CapturedOutput { bytes: b"text".to_vec(), dropped_bytes: 7 },
             duration_ms: 5,
             resource_usage: ResourceUsage { cpu_percent: Some(1.5), ..ResourceUsage::default() },
-            artifacts: vec![Artifact { path: "a".into(), size_bytes: 1 }],
+            artifacts: vec![Artifact { path: "a".into(), size_bytes: 1, id: None, sha256: None }],
             artifacts_skipped: vec![SkippedArtifact { path: "b".into(), reason: "a link".into() }],
             isolation: IsolationReport::unproven(IsolationMode::Strict, "a test"),
             network_policy_applied: NetworkPolicy::Restricted,

@@ -4,16 +4,16 @@ use crate::routes::error_page;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
-use cofferdam_control::ControlError;
+use cofferdam_artifacts::ArtifactError;
+use cofferdam_control::{ControlError, timestamp};
 use cofferdam_core::{InvalidValue, SessionState};
 use serde::Serialize;
 use serde_json::json;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) type Answer<T = Response> = Result<T, Problem>;
 
 /// Something to be said in the place of an answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
@@ -25,28 +25,31 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>, remediation: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            details: json!({}),
-            remediation: remediation.into(),
-            retry_after: None,
-        }
+        let (message, remediation) = (message.into(), remediation.into());
+        Self { code, message, details: json!({}), remediation, retry_after: None }
     }
 }
 
-/// After how long something that may pass is worth another try.
+/// After how long something that may pass is worth another try, where nobody knows better.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
+/// Only a carrier: whatever goes out is rendered by [`crate::observe`], with the id of the request.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let request_id = format!("req-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl Problem {
+    pub(crate) fn render(self, request_id: &str) -> Response {
         let Self { code, message, mut details, remediation, retry_after } = self;
         if let Some(details) = details.as_object_mut() {
             details.insert("help".to_owned(), error_page(code).into());
         }
-        let retryable = code.is_retryable();
+        let (retryable, request_id) = (code.is_retryable(), request_id.to_owned());
         let error = ErrorDetail { code, message, details, remediation, retryable, request_id };
         let mut response = json(code.status(), &ErrorBody { error });
         if retryable {
@@ -125,13 +128,38 @@ impl From<ControlError> for Problem {
                 problem.details = json!({"state": state, "cause": cause});
                 problem
             }
+            ControlError::Conflict { .. } => {
+                Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")
+            }
+            ControlError::TooLarge { .. } => {
+                Self::new(ErrorCode::TooLarge, text, "send less, or announce more")
+            }
+            ControlError::Artifact(error) => artifact(&error),
+            ControlError::Gated { gate, since_ms, retry_after_seconds } => {
+                let mut problem = Self::new(ErrorCode::Unavailable, text, "try again later");
+                problem.details = json!({"gate": gate.as_str(), "since": timestamp(since_ms)});
+                problem.retry_after = Some(retry_after_seconds);
+                problem
+            }
             ControlError::Unavailable(_) => Self::new(ErrorCode::Unavailable, text, "try again in a moment"),
             ControlError::Store(_) | ControlError::Signing(_) => {
                 // What the database said is for the operator, not for a caller.
-                eprintln!("cofferdam: {text}");
+                tracing::error!(error = text, "the store failed");
                 Self::new(ErrorCode::Unavailable, "the store does not answer", "try again in a moment")
             }
         }
+    }
+}
+
+/// What the place of artifacts said is for the operator, not for a caller.
+fn artifact(error: &ArtifactError) -> Problem {
+    tracing::error!(error = error.to_string(), "the artifact store failed");
+    match error {
+        ArtifactError::Away(_) | ArtifactError::NoRandomness => {
+            let fix = "try again in a moment";
+            Problem::new(ErrorCode::Unavailable, "the artifact store does not answer", fix)
+        }
+        _ => Problem::new(ErrorCode::Internal, "the artifact's bytes cannot be read", "tell the operator"),
     }
 }
 

@@ -63,6 +63,17 @@ pub(crate) struct Body<T> {
     pub(crate) bytes: Bytes,
 }
 
+/// A body that may be left out.
+pub(crate) async fn body_or_default<T: DeserializeOwned + Default>(request: Request) -> Result<T, Problem> {
+    use axum::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+    let headers = request.headers();
+    let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
+    if is_empty && !headers.contains_key(TRANSFER_ENCODING) {
+        return Ok(T::default());
+    }
+    Body::from_request(request, &()).await.map(|body: Body<T>| body.value)
+}
+
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 

@@ -5,10 +5,12 @@ mod answer;
 mod auth;
 mod body;
 mod cursor;
+mod disposition;
 mod document;
 mod idempotency;
 mod last_event;
 mod listen;
+mod observe;
 mod path;
 mod query;
 mod routes;
@@ -21,12 +23,20 @@ pub use runs::{Runs, worker_router};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use cofferdam_control::{Control, ServiceTokens};
 use std::future::Future;
+use std::sync::LazyLock;
 use tokio::net::TcpListener;
 
 /// The largest body of a request that carries its files inline.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
+
+/// Tells the request ids of this process from those of the one before.
+static START: LazyLock<String> = LazyLock::new(|| {
+    let now = cofferdam_control::now_ms();
+    format!("{:x}-{:x}", std::process::id(), now)
+});
 
 /// All routes.
 pub fn router(control: Control) -> Router {
@@ -44,7 +54,21 @@ fn finish(routes: Router<Control>, control: Control) -> Router {
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(control.clone(), observe::observe))
         .with_state(control)
+}
+
+/// Serves metrics, without a key, until `stop`.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    control: Control,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let routes = routes::for_operators()
+        .fallback(answer::no_such_path)
+        .method_not_allowed_fallback(answer::no_such_method);
+    let routes = routes.layer(from_fn_with_state(control.clone(), observe::observe)).with_state(control);
+    axum::serve(listener, routes).with_graceful_shutdown(stop).await
 }
 
 /// Serves until `stop`; then lets what is being answered be answered.

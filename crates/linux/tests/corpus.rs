@@ -30,8 +30,9 @@ targets! {
     captured_output = "../../../fuzz/bodies/captured_output.rs",
 }
 
-/// Replayed by crates/worker/tests/corpus.rs and crates/proof/tests/corpus.rs, as this crate knows neither.
-const ELSEWHERE: &[&str] = &["artifact_path", "proof_chain", "proof_document", "proof_keys"];
+/// Replayed by the same test of crates/worker, crates/artifacts and crates/proof, as this crate knows none of them.
+const ELSEWHERE: &[&str] =
+    &["artifact_path", "artifact_chunk", "artifact_request", "proof_chain", "proof_document", "proof_keys"];
 
 #[test]
 fn every_target_has_a_corpus_and_is_replayed() {

@@ -10,6 +10,11 @@ scope_of := {
 	"job.list": "jobs:read",
 	"job.cancel": "jobs:write",
 	"job.delete": "jobs:write",
+	"artifact.create": "artifacts:write",
+	"artifact.get": "artifacts:read",
+	"artifact.list": "artifacts:read",
+	"artifact.link": "artifacts:read",
+	"artifact.delete": "artifacts:write",
 	"receipt.get": "jobs:read",
 	"audit.list": "audit:read",
 	"audit.head": "audit:read",
@@ -17,6 +22,8 @@ scope_of := {
 	"key.create": "keys:write",
 	"key.list": "keys:read",
 	"key.delete": "keys:write",
+	"event.list": "jobs:read",
+	"metrics.read": "metrics:read",
 	"worker.list": "workers:read",
 	"session.create": "sessions:write",
 	"session.get": "sessions:read",
@@ -46,6 +53,9 @@ is_operator if "operator" in input.principal.scopes
 is_operators_action if startswith(input.action, "tenant.")
 
 is_operators_action if startswith(input.action, "worker.")
+
+# The numbers are those of the whole process, and so of all tenants.
+is_operators_action if input.action == "metrics.read"
 
 # What an operator may do to what is another tenant's.
 may_cross if {

@@ -41,9 +41,10 @@ impl Kind {
     fn set_up(self) -> &'static str {
         match self {
             Self::Sqlite => {
-                // With the last, the log of changes does not stay as large as it ever was.
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-                 PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
+                // The patience comes first, since the next has to wait for others as well. With the last, the log of
+                // changes does not stay as large as it ever was.
+                "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                 PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
             }
             Self::Postgres => {
                 "SET synchronous_commit = on; SET lock_timeout = 10000; \

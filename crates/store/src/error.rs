@@ -26,6 +26,13 @@ pub enum StoreError {
     /// As many of the tenant's jobs wait as may.
     #[error("{queued} of the tenant's jobs wait, and {most} may")]
     QueueFull { queued: i64, most: i64 },
+    /// The artifact is not where the caller thinks it is.
+    #[error("the artifact is {state}")]
+    WrongArtifactState { state: &'static str },
+
+    /// What a tenant keeps together would be more than it may.
+    #[error("{used} of {limit} bytes are used, and {asked} more were asked for")]
+    OverQuota { used: i64, asked: i64, limit: i64 },
 
     /// The caller's claim on the job is not the last one.
     #[error("the job was given to another worker since")]

@@ -3,7 +3,7 @@
 //! another one to whoever comes next: what the one before still tries to write is refused.
 
 use crate::engine::Kind;
-use crate::jobs::{COLUMN_COUNT, COLUMNS, JobRecord, record, why};
+use crate::jobs::{COLUMN_COUNT, COLUMNS, JobRecord, record, tell, why};
 use crate::{
     AuditEvent, Millis, OutputEvent, OutputKind, Result, Store, StoreError, audit, limit, output, texts,
 };
@@ -238,7 +238,7 @@ impl crate::writer::Act<()> for GiveUp {
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE jobs SET state = $1, reason = $2, message = $3, transition_at_ms = $4, lease_until_ms = NULL, \
              owner = NULL, not_before_ms = {now} + $5, starts = starts - $6 WHERE id = $7 AND fence = $8 \
-             AND tenant_id = $9 AND state = 'running' AND ($10 < 0 OR lease_until_ms = $10) RETURNING starts"
+             AND tenant_id = $9 AND state = 'running' AND ($10 < 0 OR lease_until_ms = $10) RETURNING starts, has_webhook"
         )))
         .bind(state.as_str())
         .bind(reason)
@@ -254,6 +254,10 @@ impl crate::writer::Act<()> for GiveUp {
         .await?;
         let Some(row) = row else { return Err(not_ours(why(connection, &id, Some(fence), state).await)) };
         let starts: i64 = row.try_get(0)?;
+        // What is tried again has not ended, and whoever waits for the end is not told yet.
+        if state.is_final() && row.try_get::<i64, _>(1)? != 0 {
+            tell(connection, &id, "finished", starts, state, None, at_ms).await?;
+        }
         output::append(connection, &id, self.output).await?;
         if matches!(next, Next::Again { .. }) {
             mark_attempt(connection, &id, starts + 1, at_ms).await?;
@@ -285,7 +289,7 @@ impl crate::writer::Act<Vec<String>> for Expire {
         let rows = sqlx::query(
             "UPDATE jobs SET state = 'expired', reason = 'expired', transition_at_ms = $1, \
              message = 'it waited in the queue for longer than queue_timeout_ms' \
-             WHERE state = 'queued' AND queue_deadline_ms <= $1 RETURNING id, tenant_id",
+             WHERE state = 'queued' AND queue_deadline_ms <= $1 RETURNING id, tenant_id, starts, has_webhook",
         )
         .bind(self.now)
         .fetch_all(&mut *connection)
@@ -293,6 +297,9 @@ impl crate::writer::Act<Vec<String>> for Expire {
         let mut expired = Vec::with_capacity(rows.len());
         for row in rows {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            if row.try_get::<i64, _>(3)? != 0 {
+                tell(connection, &id, "finished", row.try_get(2)?, JobState::Expired, None, self.now).await?;
+            }
             let event = AuditEvent {
                 at_ms: self.now,
                 kind: "job.finished",

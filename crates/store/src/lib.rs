@@ -5,11 +5,13 @@
 //! This crate decides nothing: it refuses what its guards (a state, a fence, a key that is taken) do not allow,
 //! and says so.
 
+mod artifacts;
 mod audit;
 mod audit_list;
 #[cfg(feature = "bulk")]
 pub mod bulk;
 mod check;
+mod counts;
 mod engine;
 mod error;
 pub mod file;
@@ -22,19 +24,24 @@ mod limit;
 mod migrate;
 mod output;
 mod patience;
+mod probe;
+mod progress;
 mod retention;
 mod sessions;
 mod settle;
 mod statements;
 mod tenants;
 mod texts;
+mod webhooks;
 mod workers;
 mod writer;
 
+pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
 pub use audit::{AuditEvent, AuditHead};
 pub use audit_list::AuditFilter;
 pub use check::Checked;
 pub use cofferdam_core::{AuditEntry, chain_hash};
+pub use counts::Counts;
 pub use engine::Location;
 pub use error::StoreError;
 pub use idempotency::{Idempotency, Kept};
@@ -43,6 +50,8 @@ pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use leases::{Abandoned, GivenUp, Next};
 pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
+pub use probe::Probe;
+pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use sessions::{
     Due, EndedSession, NewSession, NewStep, SessionAccepted, SessionEnd, SessionFilter, SessionRecord,
@@ -52,8 +61,10 @@ pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};
 pub use tenants::{QuotaOverrides, TenantRecord};
+pub use webhooks::{Delivery, NewWebhook};
 pub use workers::{WorkerRecord, WorkerRoom};
 
+use counts::Told;
 use engine::Engine;
 use writer::Writer;
 
@@ -67,6 +78,7 @@ pub type Millis = i64;
 pub struct Store {
     engine: Engine,
     writer: Writer,
+    told: Told,
 }
 
 impl Store {
@@ -79,8 +91,9 @@ impl Store {
         let engine = Engine::open(location, patience).await?;
         let mut connection = engine.connect_first().await?;
         migrate::migrate(&mut connection, engine.kind()).await?;
-        let writer = Writer::start(engine.clone(), connection);
-        Ok(Self { engine, writer })
+        let told = Told::default();
+        let writer = Writer::start(engine.clone(), connection, told.clone());
+        Ok(Self { engine, writer, told })
     }
 
     /// Whether the database answers.

@@ -1,7 +1,8 @@
 //! A store that comes from a backup is not where it was: what ran or waited then may have ended since, and nobody here
 //! knows how.
 
-use crate::{AuditEvent, Millis, Result, Store, audit};
+use crate::{AuditEvent, Millis, Result, Store, audit, jobs};
+use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
 
 /// Jobs that are ended in one write.
@@ -47,7 +48,8 @@ impl Store {
 /// The states twice: once as they are wanted, and once in the words of the index of unfinished jobs.
 pub(crate) const LOSE: &str = "UPDATE jobs SET state = 'lost', reason = 'worker_gone', \
     message = 'its worker went away while it ran', lease_until_ms = NULL, owner = NULL, transition_at_ms = $1 \
-    WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') RETURNING id, tenant_id, worker";
+    WHERE state = 'running' AND state IN ('accepted', 'queued', 'running') \
+    RETURNING id, tenant_id, worker, starts, has_webhook";
 
 /// No worker that the backup knows of runs any more.
 struct LoseRunning {
@@ -63,6 +65,10 @@ impl crate::writer::Act<u64> for LoseRunning {
         for row in &rows {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
             let worker: Option<String> = row.try_get(2)?;
+            if row.try_get::<i64, _>(4)? != 0 {
+                let attempt = row.try_get(3)?;
+                jobs::tell(connection, &id, "finished", attempt, JobState::Lost, None, self.now).await?;
+            }
             let event = AuditEvent {
                 at_ms: self.now,
                 kind: "job.finished",
@@ -88,7 +94,8 @@ impl crate::writer::Act<u64> for EndQueued {
         let rows = sqlx::query(
             "UPDATE jobs SET state = 'errored', reason = 'restored', message = 'it waited when the backup was made; \
              whether it was run since is not known', transition_at_ms = $1 WHERE id IN \
-             (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) RETURNING id, tenant_id",
+             (SELECT id FROM jobs WHERE state IN ('accepted', 'queued') LIMIT $2) \
+             RETURNING id, tenant_id, starts, has_webhook",
         )
         .bind(self.now)
         .bind(AT_ONCE)
@@ -96,6 +103,10 @@ impl crate::writer::Act<u64> for EndQueued {
         .await?;
         for row in &rows {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            if row.try_get::<i64, _>(3)? != 0 {
+                let attempt = row.try_get(2)?;
+                jobs::tell(connection, &id, "finished", attempt, JobState::Errored, None, self.now).await?;
+            }
             let event = AuditEvent {
                 at_ms: self.now,
                 kind: "job.finished",

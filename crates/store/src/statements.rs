@@ -2,7 +2,9 @@
 
 use crate::engine::Kind;
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
-use crate::{JobFilter, SessionFilter, audit, jobs, keys, leases, output, sessions, settle, workers};
+use crate::{
+    JobFilter, SessionFilter, audit, jobs, keys, leases, output, progress, sessions, settle, webhooks, workers,
+};
 use cofferdam_core::{JobState, SessionState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,12 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
     let mut all: Vec<(String, String)> = [
         ("job", jobs::get()),
         ("jobs that wait", jobs::queued(kind)),
+        ("how many wait", jobs::COUNT_QUEUED.to_owned()),
+        ("progress of jobs", progress::of_jobs(2)),
+        ("heads of chains", progress::of_tenants(2)),
+        ("deliveries that are due", webhooks::due()),
+        ("deliveries of a job", webhooks::of_job()),
+        ("old deliveries", webhooks::FORGET.to_owned()),
         ("jobs that run", settle::LOSE.to_owned()),
         ("abandoned jobs", leases::abandoned(kind)),
         ("cancelled jobs", leases::CANCELLED.to_owned()),

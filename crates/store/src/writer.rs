@@ -1,6 +1,7 @@
 //! The one task that writes. What has come in while the last commit was on its way to the disk is committed next,
 //! all at once: a commit costs the same for one and for a hundred.
 
+use crate::counts::Told;
 use crate::engine::{Engine, Kind, silent};
 use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Connection, Executor};
@@ -21,6 +22,8 @@ trait Write: Send {
     fn apply<'c>(&'c mut self, connection: &'c mut AnyConnection) -> Done<'c>;
     /// Whether what it did may stay.
     fn is_sound(&self) -> bool;
+    /// Whether the database, and not a guard, refused it.
+    fn has_failed(&self) -> bool;
     fn answer(self: Box<Self>, commit: Result<()>);
 }
 
@@ -50,6 +53,10 @@ impl<T: Send, F: Act<T>> Write for Task<T, F> {
         !matches!(self.result, Some(Err(_)))
     }
 
+    fn has_failed(&self) -> bool {
+        matches!(self.result, Some(Err(StoreError::Failed(_))))
+    }
+
     fn answer(self: Box<Self>, commit: Result<()>) {
         let Self { result, reply, .. } = *self;
         let answer = match (commit, result) {
@@ -76,9 +83,9 @@ enum Message {
 }
 
 impl Writer {
-    pub(crate) fn start(engine: Engine, connection: AnyConnection) -> Self {
+    pub(crate) fn start(engine: Engine, connection: AnyConnection, told: Told) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(run(engine, connection, waiting));
+        tokio::spawn(run(engine, connection, waiting, told));
         Self { queue }
     }
 
@@ -99,7 +106,7 @@ impl Writer {
     }
 }
 
-async fn run(engine: Engine, connection: AnyConnection, mut waiting: mpsc::Receiver<Message>) {
+async fn run(engine: Engine, connection: AnyConnection, mut waiting: mpsc::Receiver<Message>, told: Told) {
     let mut connection = Some(connection);
     let mut messages = Vec::with_capacity(BATCH);
     while waiting.recv_many(&mut messages, BATCH).await > 0 {
@@ -112,7 +119,7 @@ async fn run(engine: Engine, connection: AnyConnection, mut waiting: mpsc::Recei
             }
         }
         if !batch.is_empty() {
-            connection = commit(&engine, connection, batch).await;
+            connection = commit(&engine, connection, batch, &told).await;
         }
         if let Some(reply) = stop {
             if let Some(connection) = connection {
@@ -129,11 +136,16 @@ async fn commit(
     engine: &Engine,
     connection: Option<AnyConnection>,
     mut batch: Vec<Box<dyn Write>>,
+    told: &Told,
 ) -> Option<AnyConnection> {
+    let (size, began) = (batch.len(), std::time::Instant::now());
     let time = engine.patience().write;
     let attempt = tokio::time::timeout(time, attempt(engine, connection, &mut batch)).await;
     // The connection of one that was given up is gone with it.
     let (committed, connection) = attempt.unwrap_or_else(|_| (Err(silent(time)), None));
+    let has_failed = committed.is_err() || batch.iter().any(|write| write.has_failed());
+    // Before the answers: whoever has one finds it counted.
+    told.tell(size, began.elapsed(), committed.is_ok(), has_failed);
     for write in batch {
         write.answer(committed.clone());
     }

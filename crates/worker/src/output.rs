@@ -15,6 +15,9 @@ pub enum OutputStream {
 /// Takes output as it comes.
 #[async_trait]
 pub trait LiveOutput: Send {
+    /// The sandbox stands and its process runs: what was before was its start.
+    fn started(&mut self) {}
+
     /// Takes bytes at once, whether or not it is ready. It is called without waiting for `ready` only for what
     /// a dead process left in its pipes, so what has to be queued is bounded by their size.
     fn push(&mut self, stream: OutputStream, bytes: &[u8]);

@@ -104,6 +104,12 @@ fn network(asked: Option<&str>) -> (NetworkPolicy, Warnings) {
     }
 }
 
+/// Which of the files are artifacts; [`job`] leaves them empty.
+pub fn inputs(request: &JobRequest) -> Vec<(usize, String)> {
+    let files = request.files.iter().enumerate();
+    files.filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect()
+}
+
 const FILE_MODE: u32 = 0o644;
 
 fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
@@ -113,16 +119,17 @@ fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
         return Err(InvalidValue::new(&place, file.path, "it must lie in /workspace"));
     }
     let field = format!("files[{i}].content");
+    let given = [&file.content, &file.content_base64, &file.artifact];
+    if given.into_iter().flatten().count() > 1 {
+        return Err(InvalidValue::new(&field, "", "give one of content, content_base64 and artifact"));
+    }
     let bytes = match (file.content, file.content_base64) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(text)) => STANDARD.decode(&text).map_err(|_| {
             let field = format!("files[{i}].content_base64");
             InvalidValue::new(&field, text.chars().take(40).collect::<String>(), "it is not base64")
         })?,
-        (None, None) => Vec::new(),
-        (Some(_), Some(_)) => {
-            return Err(InvalidValue::new(&field, "", "give either content or content_base64"));
-        }
+        _ => Vec::new(),
     };
     Ok(FileIn { path, mode: FILE_MODE, content: Box::new(Cursor::new(bytes)) })
 }

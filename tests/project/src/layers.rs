@@ -13,9 +13,10 @@ pub enum Layer {
 /// The layer of a package, by its folder; `None` for a crate that has none yet.
 pub fn layer(folder: &str) -> Option<Layer> {
     let number = match folder {
-        "crates/core" => 0,
+        "crates/core" | "crates/telemetry" => 0,
         "crates/api" | "crates/policy" | "crates/proof" | "crates/backend" | "crates/store" => 1,
-        "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/kernels" => 2,
+        "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/artifacts" => 2,
+        "crates/webhook" | "crates/kernels" => 2,
         _ if is_backend(folder) => 3,
         "crates/worker" | "crates/control" => 4,
         "crates/http" | "crates/mcp" | "crates/client" | "crates/remote" => 5,

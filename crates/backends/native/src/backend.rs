@@ -136,7 +136,7 @@ impl Backend for NativeBackend {
     async fn health(&self) -> Result<()> {
         match &self.groups().layout {
             Layout::None { reason } => Err(report::no_limits(reason)),
-            _ => Ok(()),
+            _ => self.launcher.check(),
         }
     }
 

@@ -183,6 +183,12 @@ impl Launcher {
         BackendError::Gone { cause: cause.unwrap_or_else(|| "the launcher ended".to_owned()) }
     }
 
+    /// Whether it has ended, as far as is known.
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_gone = lock(&self.inner.gone).is_some();
+        if is_gone { Err(self.gone()) } else { Ok(()) }
+    }
+
     /// The reader runs from the first message on, as long as anyone holds the launcher.
     fn start_reading(&self) {
         let mut reader = lock(&self.inner.reader);

@@ -86,7 +86,7 @@ Examples:
 /// Which service, as whom, and how the answer is shown.
 #[derive(Debug, Default, Clone, Args)]
 pub(crate) struct RemoteArgs {
-    /// The service [default: COFFERDAM_URL, or http://127.0.0.1:8080]
+    /// Address of the service [default: COFFERDAM_URL, or port 8080 here]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
 

@@ -15,7 +15,7 @@ pub(super) fn keep_fresh(tls: Tls) {
 
 fn tell(reloaded: Result<(), TlsError>) {
     match reloaded {
-        Ok(()) => eprintln!("cofferdam: the certificate was read again"),
-        Err(error) => eprintln!("cofferdam: the certificate stays as it was: {error}"),
+        Ok(()) => tracing::info!("the certificate was read again"),
+        Err(error) => tracing::error!("the certificate stays as it was: {error}"),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
     let authorities =
         args.worker_ca.as_deref().map(|path| roles::read_pem("--worker-ca", path)).transpose()?;
-    serve::run(&args.service, None, async |_, folder| {
+    serve::run("control", &args.service, None, async |_, folder| {
         let tokens = folder.service_tokens(args.service_token_file.as_deref())?;
         let remote = Some(Arc::new(HttpWorkers::new(&tokens, authorities.as_deref())?) as _);
         Ok((Workers { checker: Arc::new(RequestChecker), local: None, remote }, Some(tokens)))

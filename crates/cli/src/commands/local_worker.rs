@@ -1,15 +1,19 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
+use super::desk::Desk;
 use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
-use cofferdam_control::{Checker, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Stream, Worker};
+use cofferdam_control::{
+    ArtifactDesk, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Stream, Worker,
+    WorkerCounts,
+};
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation, draw_job_id,
-    draw_sandbox_id, request, sandbox_spec,
+    ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation,
+    draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
 use std::sync::Arc;
 
@@ -23,11 +27,12 @@ const SIGTERM: i32 = 15;
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
     sessions: LocalSessions,
+    backend: Arc<dyn Backend>,
 }
 
 impl LocalWorker {
     pub(super) fn start(backend: Arc<dyn Backend>) -> Self {
-        let pool = Arc::new(Pool::new(backend, PoolSettings::default()));
+        let pool = Arc::new(Pool::new(Arc::clone(&backend), PoolSettings::default()));
         if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
             let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
             for (language, count) in READY {
@@ -37,7 +42,7 @@ impl LocalWorker {
         let sessions = LocalSessions::start(&pool);
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, sessions }
+        Self { pool, sessions, backend }
     }
 }
 
@@ -46,6 +51,10 @@ struct Sink<'s>(&'s mut dyn OutputSink);
 
 #[async_trait]
 impl LiveOutput for Sink<'_> {
+    fn started(&mut self) {
+        self.0.started();
+    }
+
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         let stream = match stream {
             OutputStream::Stdout => Stream::Stdout,
@@ -75,15 +84,35 @@ impl Worker for LocalWorker {
         Some(&self.sessions)
     }
 
+    async fn health(&self) -> Health {
+        match self.backend.health().await {
+            Ok(()) => Health::Ready,
+            Err(error) => Health::BackendUnhealthy(error.to_string()),
+        }
+    }
+
+    fn counts(&self) -> WorkerCounts {
+        let counts = self.pool.counts();
+        WorkerCounts { warm: counts.warm, cold: counts.cold, waiting: counts.waiting }
+    }
+
     async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {
         if run.is_begun {
             return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
         }
-        let (job, warnings) = match request::job(run.id, run.task_id, run.request) {
+        let inputs = request::inputs(&run.request);
+        let (mut job, warnings) = match request::job(run.id, run.task_id, run.request) {
             Ok(made) => made,
             Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
         };
         let mut cancelled = signals.cancelled;
+        let desk = output.artifacts();
+        if let Err(message) = open_inputs(&mut job, inputs, desk.as_deref()).await {
+            return RunEnd::Errored { code: "files_refused".into(), message };
+        }
+        if let Some(desk) = desk {
+            job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
+        }
         let (canceller, cancellation) = cancellation();
         let mut sink = Sink(output);
         let run = self.pool.run(job, &mut sink, cancellation);
@@ -105,6 +134,21 @@ impl Worker for LocalWorker {
             Err(error) => errored(&error),
         }
     }
+}
+
+/// Puts the artifacts that a job was given where its files have nothing yet.
+async fn open_inputs(
+    job: &mut JobSpec,
+    inputs: Vec<(usize, String)>,
+    desk: Option<&dyn ArtifactDesk>,
+) -> Result<(), String> {
+    for (i, artifact) in inputs {
+        let refused = |why: String| format!("files[{i}]: the artifact {artifact} cannot be read: {why}");
+        let desk = desk.ok_or_else(|| refused("this server has no artifact store".to_owned()))?;
+        let content = desk.open(&artifact).await.map_err(|error| refused(error.to_string()))?;
+        job.files[i].content = content;
+    }
+    Ok(())
 }
 
 fn errored(error: &JobError) -> RunEnd {

@@ -177,16 +177,13 @@ fn machine_memory() -> Result<u64, Failure> {
     kib.map(|kib| kib << 10).ok_or_else(|| Failure::new("/proc/meminfo does not tell the machine's memory"))
 }
 
-/// Waits for the word to stop. It is listened for from this call on, not from the first poll on.
-pub(super) fn stopped() -> impl Future<Output = ()> {
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    async {
-        let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-            return std::future::pending().await;
-        };
+/// Waits for the word to stop. It is heard from the call on, whenever it is waited for.
+pub(super) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    }
+    })
 }

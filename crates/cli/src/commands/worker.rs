@@ -1,8 +1,10 @@
 //! `cofferdam worker`: sandboxes, for a control plane in another process.
 
 use super::local_worker::{LocalWorker, RequestChecker};
+use super::observing::Observing;
 use super::{MakeBackend, certificate, roles};
 use crate::args::WorkerArgs;
+use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
 use cofferdam_control::{Offer, draw_name};
@@ -13,6 +15,20 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
+    let mut observe = ObserveConfig { otlp: args.log.otlp.clone(), ..ObserveConfig::default() };
+    if let Some(form) = &args.log.log_format {
+        observe.log_format.clone_from(form);
+    }
+    if let Some(level) = &args.log.log_level {
+        observe.log_level.clone_from(level);
+    }
+    let observing = Observing::begin(&observe, "worker")?;
+    let worked = work(args, backend);
+    observing.end();
+    worked
+}
+
+fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let tls = roles::tls(&args.tls)?;
     let address = roles::parse_address(&args.listen, tls.is_some())?;
     let offer = roles::worker_offer(&args.capacity, &args.label)?;
@@ -38,7 +54,7 @@ pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode
         if let Some(tls) = &tls {
             certificate::keep_fresh(tls.clone());
         }
-        let stopped = roles::stopped();
+        let stopped = roles::stopped()?;
         println!("worker {id} listening on {scheme}://{address}");
         let router = worker_router(runs.clone(), tokens);
         let drained = async move {
@@ -67,8 +83,8 @@ fn report() -> impl FnMut(Result<(), String>) + Send {
     let mut was_heard = true;
     move |heard| {
         match &heard {
-            Err(why) if was_heard => eprintln!("cofferdam: not registered: {why}"),
-            Ok(()) if !was_heard => eprintln!("cofferdam: registered"),
+            Err(why) if was_heard => tracing::warn!("not registered: {why}"),
+            Ok(()) if !was_heard => tracing::warn!("registered"),
             _ => {}
         }
         was_heard = heard.is_ok();

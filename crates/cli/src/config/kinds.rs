@@ -1,6 +1,8 @@
 //! How values are written: as text in a variable or behind a flag, as a type of TOML in a file.
 
+use cofferdam_control::Keep;
 use cofferdam_core::{ByteSize, Cpus as CpuShare, parse_duration};
+use cofferdam_webhook::Network;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -90,6 +92,26 @@ impl Kind for Time {
         let units = [("h", 3_600_000), ("m", 60_000), ("s", 1000)];
         let unit = units.iter().find(|(_, unit)| ms >= *unit && ms.is_multiple_of(*unit));
         unit.map_or_else(|| format!("{ms}ms"), |(name, unit)| format!("{}{name}", ms / unit))
+    }
+}
+
+/// `"30d"`, or `"never"` for what is never removed.
+pub(crate) struct KeepFor;
+
+impl Kind for KeepFor {
+    type Value = Keep;
+    const WRITTEN: &'static str = "a time such as \"30d\", \"12h\" or \"45m\", or \"never\"";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        string(value)
+    }
+
+    fn parse(text: &str) -> Result<Keep, String> {
+        Keep::parse("", text).map_err(|error| error.fix)
+    }
+
+    fn show(value: &Keep) -> String {
+        value.to_string()
     }
 }
 
@@ -231,5 +253,29 @@ impl<K: Kind> Kind for Maybe<K> {
 
     fn show(value: &Self::Value) -> String {
         value.as_ref().map(K::show).unwrap_or_default()
+    }
+}
+
+/// `["127.0.0.1", "10.1.0.0/16"]`; as text with commas between.
+pub(crate) struct Networks;
+
+impl Kind for Networks {
+    type Value = Vec<Network>;
+    const WRITTEN: &'static str = "networks such as [\"127.0.0.1\", \"10.1.0.0/16\"]";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        let Some(list) = value.as_array() else { return string(value) };
+        let texts: Option<Vec<String>> = list.iter().map(|item| string(item.get_ref())).collect();
+        texts.map(|texts| texts.join(","))
+    }
+
+    fn parse(text: &str) -> Result<Vec<Network>, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let fix = "write addresses or networks, such as 127.0.0.1 or 10.1.0.0/16";
+        parts.map(|part| Network::parse(part).ok_or_else(|| fix.to_owned())).collect()
+    }
+
+    fn show(value: &Vec<Network>) -> String {
+        value.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
     }
 }

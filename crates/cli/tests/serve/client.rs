@@ -42,6 +42,11 @@ impl Client {
         Self { address: server.address, key, host: "localhost".to_owned() }
     }
 
+    /// The same for another address, such as that of the metrics.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self { address, ..self.clone() }
+    }
+
     pub(crate) fn with_key(&self, key: &str) -> Self {
         Self { key: format!("X-API-Key: {key}\r\n"), ..self.clone() }
     }
@@ -69,7 +74,7 @@ impl Client {
         if length.is_some_and(|length| length != body.len()) {
             return Err(cut());
         }
-        Ok(Answer { status, body: body.to_owned(), head: head.to_owned() })
+        Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
     }
 
     pub(crate) fn open(&self, method: &str, path: &str, headers: &str, body: &str) -> io::Result<TcpStream> {

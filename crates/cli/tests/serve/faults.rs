@@ -25,10 +25,13 @@ fn nothing_acknowledged_is_lost_by_kills_of_the_server_under_load() {
     let (folder, program) = (Folder::new("kills"), OwnProgram::new());
     let start = || Server::start_role(&program.path(), "serve", folder.path(), &[]);
     let acknowledged = Ids::default();
-    for kill in 0..kills() {
+    let (mut done, wanted) = (0, kills());
+    // On a machine that is busy with something else, fewer answers come between two kills: then there are more kills.
+    while done < wanted || (acknowledged.lock().expect("ids").len() <= wanted && done < 4 * wanted) {
         let server = start();
         let load = Load::start(CLIENTS, &[Client::of(&server)], &acknowledged);
-        moment(kill);
+        moment(done);
+        done += 1;
         server.kill();
         load.stop();
     }
@@ -43,7 +46,7 @@ fn nothing_acknowledged_is_lost_by_kills_of_the_server_under_load() {
     }
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
-    println!("{} kills, {} acknowledged, {counts:?}", kills(), acknowledged.len());
+    println!("{done} kills, {} acknowledged, {counts:?}", acknowledged.len());
     assert_eq!(counts.jobs, counts.ended, "{counts:?}");
     assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
     assert!(counts.retried > 0, "nothing was retried: {counts:?}");

@@ -70,7 +70,9 @@ fn a_backup_of_a_busy_server_comes_back() {
     let words = ["restore", "--from", text(&file), "--data", text(&data)];
     let restored = cofferdam(&words);
     assert!(restored.status.success(), "{}", said(&restored));
-    assert!(said(&restored).contains("1 lost"), "{}", said(&restored));
+    // Besides the one that sleeps, one of the busy client's may have run just then.
+    let is_lost = |count: u32| said(&restored).contains(&format!(" {count} lost"));
+    assert!(is_lost(1) || is_lost(2), "{}", said(&restored));
     let again = cofferdam(&words);
     assert_eq!(again.status.code(), Some(125));
     assert!(said(&again).contains("--replace"), "{}", said(&again));

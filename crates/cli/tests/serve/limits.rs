@@ -17,10 +17,8 @@ fn a_file_sets_defaults_and_maxima_and_flags_go_over_it() {
     let above = client.post("/v1/jobs", r#"{"command":["ls"],"limits":{"pids":26}}"#);
     let error = above.json()["error"].clone();
     assert_eq!((above.status, error["code"].as_str()), (422, Some("invalid")), "{error}");
-    assert_eq!(
-        error["details"],
-        json!({"field": "limits.pids", "value": "26", "maximum": "25", "help": "/docs/errors/invalid"})
-    );
+    let details = ["field", "value", "maximum"].map(|name| error["details"][name].as_str());
+    assert_eq!(details, [Some("limits.pids"), Some("26"), Some("25")]);
     let late = client.post("/v1/jobs", r#"{"command":["ls"],"timeout_ms":2001}"#);
     assert_eq!(late.json()["error"]["details"]["maximum"], "2000");
     assert_eq!(client.get("/v1/jobs").json()["jobs"], json!([]), "nothing is kept");

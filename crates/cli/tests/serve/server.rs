@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that goes with the test.
@@ -31,6 +31,7 @@ impl Drop for Folder {
 
 pub(crate) struct Server {
     child: Child,
+    stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
     /// Of the first tenant; a worker has none.
     pub(crate) key: String,
@@ -39,17 +40,44 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a free port, and waits until it listens.
     pub(crate) fn start(data: &Path, options: &[&str]) -> Self {
-        Self::start_role(Path::new(env!("CARGO_BIN_EXE_cofferdam")), "serve", data, options)
+        Self::start_in(data, options, &[])
+    }
+
+    /// The same with some variables in its environment.
+    pub(crate) fn start_in(data: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let options = [&["--log-level", "warn"], options].concat();
+        Self::start_with(data, &options, variables, Stdio::inherit())
+    }
+
+    /// The same, with its log in a file.
+    pub(crate) fn start_logging(data: &Path, options: &[&str], log: &Path) -> Self {
+        Self::start_with(data, options, &[], std::fs::File::create(log).expect("a log").into())
+    }
+
+    fn start_with(data: &Path, options: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
+        Self::start_role_in(program(), "serve", data, options, variables, stderr)
     }
 
     /// Starts `serve` or `control` of a program.
     pub(crate) fn start_role(program: &Path, role: &str, data: &Path, options: &[&str]) -> Self {
+        let options = [&["--log-level", "warn"], options].concat();
+        Self::start_role_in(program, role, data, &options, &[], Stdio::inherit())
+    }
+
+    fn start_role_in(
+        program: &Path,
+        role: &str,
+        data: &Path,
+        options: &[&str],
+        variables: &[(&str, &str)],
+        stderr: Stdio,
+    ) -> Self {
         let data_option = data.to_string_lossy().into_owned();
         let mut words = vec![role, "--data", &data_option];
         if !options.contains(&"--listen") {
             words.extend(["--listen", "127.0.0.1:0"]);
         }
-        let mut server = Self::spawn(program, &[&words, options].concat());
+        let mut server = Self::spawn(program, &[&words, options].concat(), variables, stderr);
         server.key = std::fs::read_to_string(data.join("admin.key")).expect("the first key");
         server
     }
@@ -60,21 +88,30 @@ impl Server {
         let controls: Vec<_> = controls.iter().map(|control| format!("http://{}", control.address)).collect();
         let mut words = vec!["worker", "--service-token-file", &token, "--listen", "127.0.0.1:0"];
         controls.iter().for_each(|url| words.extend(["--control", url]));
-        Self::spawn(program, &[&words, options].concat())
+        words.extend(["--log-level", "warn"]);
+        Self::spawn(program, &[&words, options].concat(), &[], Stdio::inherit())
     }
 
-    fn spawn(program: &Path, words: &[&str]) -> Self {
+    fn spawn(program: &Path, words: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
         let mut command = Command::new(program);
-        let mut child =
-            command.args(words).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let address = line.trim().rsplit_once("://").map(|(_, address)| address.parse());
-        let Some(Ok(address)) = address else {
+        command.args(words).envs(variables.iter().copied());
+        command.stdout(Stdio::piped()).stdin(Stdio::null()).stderr(stderr);
+        let mut child = command.spawn().expect("a server");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
+        let Some(address) = address(&mut stdout, "listening on ") else {
             let _ = child.kill();
-            panic!("{words:?} said {line:?}");
+            panic!("{words:?} does not listen");
         };
-        Self { child, address, key: String::new() }
+        Self { child, stdout, address, key: String::new() }
+    }
+
+    /// Where it has its metrics, if it was asked to have them apart.
+    pub(crate) fn metrics_address(&mut self) -> SocketAddr {
+        address(&mut self.stdout, "metrics on ").expect("an address of metrics")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -101,6 +138,19 @@ impl Server {
         self.signal("TERM");
         self.child.wait().expect("its end").code()
     }
+}
+
+/// The program under test.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_cofferdam"))
+}
+
+/// The address in the next line, in which this comes before it.
+fn address(stdout: &mut BufReader<ChildStdout>, before: &str) -> Option<SocketAddr> {
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a line");
+    let (_, url) = line.trim().split_once(before)?;
+    url.split_once("://")?.1.trim_end_matches("/metrics").parse().ok()
 }
 
 impl Drop for Server {

@@ -4,19 +4,24 @@ use super::Attempt;
 use crate::fleet::signed;
 use crate::placement::Demand;
 use crate::terms::Terms;
-use crate::{Control, ControlError, Result, ids, now_ms, receipts};
-use cofferdam_api::{JobRequest, Retries};
+use crate::{Control, ControlError, Phase, Result, ids, now_ms, receipts};
+use cofferdam_api::{JobRequest, Retries, WebhookMade};
 use cofferdam_core::{InvalidValue, Limits, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{Accepted, Idempotency, JobSize, NewJob};
+use cofferdam_telemetry::{TRACE, current_traceparent};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, info_span};
 
 /// A job that is kept, now or from an earlier request of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     pub id: String,
+    /// Where it has one, and this request has made it.
+    pub webhook: Option<WebhookMade>,
 }
 
 const MAX_METADATA: usize = 32;
@@ -38,17 +43,19 @@ impl Control {
         check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
+        let inputs = self.check_inputs(permit, &request).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }
         let demand = demand(&request, &limits);
         self.check_fit(&demand)?;
+        let (webhook, made) = self.take_webhook(&mut request)?.unzip();
         let id = ids::job()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
-        let terms = Terms::new(self.parts.policy.version(), &limits);
+        let terms = Terms::new(self.parts.policy.version(), &limits, inputs);
         let job = NewJob {
             id: id.to_string(),
             tenant: permit.tenant().to_owned(),
@@ -62,6 +69,8 @@ impl Control {
                 memory_bytes: signed(demand.memory_bytes),
             },
             queue_deadline_ms: request.queue_timeout_ms.map(|time| now_ms().saturating_add(signed(time))),
+            traceparent: current_traceparent(),
+            webhook,
         };
         let quotas = self.quotas(permit.tenant()).await?;
         let room = self.take_room(permit.tenant(), id.as_str(), &demand, &quotas);
@@ -78,13 +87,18 @@ impl Control {
         let handle = self.parts.running.add(id.as_str());
         let name =
             idempotency.map(|(name, body_hash)| Idempotency { route: "POST /v1/jobs", name, body_hash });
+        let most_queued = quotas.max_queued as i64;
+        let began = Instant::now();
+        let span = info_span!(target: TRACE, "store.accept");
         let accepted =
-            self.parts.store.accept_within(job, claim, name, events, quotas.max_queued as i64).await;
+            self.parts.store.accept_within(job, claim, name, events, most_queued).instrument(span).await;
+        self.parts.metrics.phase(Phase::StoreWrite, began.elapsed());
         match (accepted, room) {
             (Ok(Accepted::New { fence: Some(fence) }), Some(room)) => {
+                self.parts.metrics.phase(Phase::WaitForRoom, Duration::ZERO);
                 let (tenant, task) = (permit.tenant().to_owned(), task_id.as_str().to_owned());
                 let (id, request) = (id.to_string(), Some(request));
-                let submitted = Submitted { id: id.clone() };
+                let submitted = Submitted { id: id.clone(), webhook: made };
                 let (attempt, is_begun) = (1, false);
                 self.spawn_run(Attempt {
                     id,
@@ -105,9 +119,9 @@ impl Control {
                 match other {
                     Accepted::New { .. } => {
                         self.parts.fleet.changed.notify_one();
-                        Ok(Submitted { id: id.to_string() })
+                        Ok(Submitted { id: id.to_string(), webhook: made })
                     }
-                    Accepted::Before { id } => Ok(Submitted { id }),
+                    Accepted::Before { id } => Ok(Submitted { id, webhook: None }),
                     Accepted::OtherBody => Err(ControlError::IdempotencyConflict),
                 }
             }
@@ -165,9 +179,6 @@ fn check(request: &JobRequest) -> Result<()> {
     }
     if request.profile.is_some() {
         return unsupported("profile", "there are no profiles yet");
-    }
-    if request.webhook.is_some() {
-        return unsupported("webhook", "there are no webhooks yet");
     }
     if let Some(policy) = request.retries.as_ref().map(Retries::policy) {
         if policy.max > MAX_RETRIES {

@@ -11,7 +11,6 @@ mod run;
 mod view;
 
 pub(crate) use create::{check_metadata, demand};
-pub(crate) use log::{Keeper, Log, MAX_BYTES};
 pub(crate) use retry::give_up;
 pub(crate) use run::{Attempt, message as outcome_message};
 

@@ -1,18 +1,20 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
-use super::log::{Keeper, Log, MAX_BYTES};
+use super::log::Log;
+use crate::output_log::{KeptStream, MAX_BYTES};
 use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
 use crate::running::Handle;
 use crate::worker::{RunEnd, RunOrder, RunSignals};
-use crate::{Control, now_ms};
+use crate::{Control, Phase, now_ms};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
-use cofferdam_proof::Digest;
-use cofferdam_store::{AuditEvent, Finish, GivenUp, OutputEvent, OutputTail, StoreError};
+use cofferdam_store::{AuditEvent, Finish, GivenUp, Next, OutputEvent, OutputTail, StoreError};
+use cofferdam_telemetry::TRACE;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, info_span};
 
 /// After how long a store that failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -40,14 +42,20 @@ impl Control {
     pub(crate) fn spawn_run(&self, attempt: Attempt) {
         attempt.handle.claim(attempt.fence);
         let control = self.clone();
-        tokio::spawn(async move { control.attend(attempt).await });
+        // A part of the trace of whoever asked, who may have gone by the time that it ends.
+        let span = info_span!(target: TRACE, "job.run", job.id = attempt.id);
+        tokio::spawn(async move { control.attend(attempt).await }.instrument(span));
     }
 
     async fn attend(&self, attempt: Attempt) {
         let Attempt { id, tenant, task_id, fence, attempt, request, handle, room, is_begun } = attempt;
+        let has_webhook = request.as_ref().is_some_and(|request| request.webhook.is_some());
         let asked = request.as_ref().and_then(|request| request.limits.output_bytes);
         let most = asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
-        let mut log = Log::new(self.clone(), id.clone(), Keeper::Job { fence }, handle.clone(), most);
+        let (worker, is_shared) = (Arc::clone(&room.at.worker), room.at.shared.is_some());
+        let worker_id = room.at.worker_id.clone();
+        let mut log =
+            Log::new(self.clone(), id.clone(), tenant.clone(), fence, handle.clone(), most, is_shared);
         if attempt > 1 || is_begun {
             log.go_on(self.output_tail(&id).await, is_begun);
         }
@@ -58,8 +66,6 @@ impl Control {
         });
         let signals =
             RunSignals { cancelled: handle.cancel.subscribe(), renewed: handle.renewed.subscribe() };
-        let (worker, is_shared) = (Arc::clone(&room.at.worker), room.at.shared.is_some());
-        let worker_id = room.at.worker_id.clone();
         let end = match order {
             Err(message) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
             Ok(order) => tokio::select! {
@@ -74,17 +80,33 @@ impl Control {
         }
         // The room is free when the sandbox is gone, whatever the store says.
         drop(room);
-        if let Some(end) = end {
+        let mut written = Written::Refused;
+        if let Some(mut end) = end {
+            if matches!(&end, RunEnd::Errored { code, .. } if code == "sandbox_failed") {
+                self.parts.trouble.notify_one();
+            }
+            if let (Some(keeper), RunEnd::Result(result)) = (&log.keeper, &mut end) {
+                keeper.settle(result).await;
+            }
             let policy = policy.filter(|_| !handle.is_cancelled());
             let run = Ended { id: &id, tenant, fence, attempt, worker: &worker_id, policy };
+            let span = info_span!(target: TRACE, "store.finish");
             let (kept, rest) = log.into_kept();
-            if self.finish(run, end, &kept, rest).await
-                && let Ok(id) = JobId::parse("id", &id)
-            {
-                worker.forget(&id, attempt, fence).await;
+            written = self.finish(run, end, &kept, rest).instrument(span).await;
+        }
+        drop(handle);
+        self.parts.running.remove(&id);
+        if written == Written::Ended {
+            self.parts.feeds.tell_end(&id);
+            if has_webhook {
+                self.parts.deliveries.wake();
             }
         }
-        self.parts.running.remove(&id);
+        if written != Written::Refused
+            && let Ok(id) = JobId::parse("id", &id)
+        {
+            worker.forget(&id, attempt, fence).await;
+        }
         // In this process the room was free before; elsewhere it is when the store says so.
         if is_shared {
             self.parts.fleet.changed.notify_one();
@@ -101,7 +123,7 @@ impl Control {
         }
     }
 
-    /// Writes how an attempt ended, and says whether that was done. A store that fails is tried again for a while: the
+    /// Writes how an attempt ended, and says what became of that. A store that fails is tried again for a while: the
     /// run itself cannot be repeated.
     async fn finish(
         &self,
@@ -109,16 +131,26 @@ impl Control {
         end: RunEnd,
         kept: &[KeptStream; 2],
         rest: Vec<OutputEvent>,
-    ) -> bool {
-        let end = match retry::decide(&run, end) {
-            Decided::GiveUp(given_up, event) => Writing::GiveUp(given_up, event),
+    ) -> Written {
+        let began = Instant::now();
+        // Counted once it is written.
+        let outcome = match &end {
+            RunEnd::Result(result) => result.outcome.clone(),
+            RunEnd::Errored { .. } => Outcome::Failed { code: String::new(), message: String::new() },
+            RunEnd::Lost { .. } | RunEnd::Unstarted { .. } => Outcome::Lost,
+        };
+        let (end, done) = match retry::decide(&run, end) {
+            Decided::GiveUp(given_up, event) => {
+                let done = if given_up.next == Next::Lost { Written::Ended } else { Written::Again };
+                (Writing::GiveUp(given_up, event), done)
+            }
             Decided::Finish(end) => {
                 let (finish, event) = finish_of(&run, end, kept);
-                Writing::Finish(finish, event)
+                (Writing::Finish(finish, event), Written::Ended)
             }
         };
-        let began = tokio::time::Instant::now();
-        while began.elapsed() < END_PATIENCE {
+        // While the store is known to be away nothing new begins, so what waits here is what ran: no more than that.
+        while began.elapsed() < END_PATIENCE || self.parts.gates.is_store_shut() {
             let store = &self.parts.store;
             let written = match end.clone() {
                 Writing::GiveUp(given_up, event) => store.give_up(given_up, rest.clone(), event).await,
@@ -126,11 +158,29 @@ impl Control {
             };
             match written {
                 Err(StoreError::Failed(_)) => tokio::time::sleep(AGAIN_AFTER).await,
-                other => return other.is_ok(),
+                Err(_) => return Written::Refused,
+                Ok(()) => {
+                    self.parts.metrics.phase(Phase::Finish, began.elapsed());
+                    if done == Written::Ended {
+                        self.parts.metrics.outcome(&outcome);
+                    }
+                    return done;
+                }
             }
         }
-        false
+        Written::Refused
     }
+}
+
+/// What became of writing an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// The job has ended.
+    Ended,
+    /// It waits for another attempt.
+    Again,
+    /// Somebody else has it by now, or the store is away for good.
+    Refused,
 }
 
 /// What is written of an end.
@@ -224,12 +274,6 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
         result[format!("{name}_size_bytes")] = json!(kept.size_bytes);
     }
     (state, reason, message, Some(result))
-}
-
-/// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
-pub(crate) struct KeptStream {
-    pub(crate) sha256: Digest,
-    pub(crate) size_bytes: usize,
 }
 
 /// What happened, for people.

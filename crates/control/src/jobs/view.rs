@@ -23,6 +23,7 @@ pub fn job_view(job: JobRecord, output: Option<&[OutputEvent]>) -> Job {
         attempts: job.starts,
         metadata: request.map(|request| request.metadata).unwrap_or_default(),
         result: result.map(|result| with_output(result, output.unwrap_or_default())),
+        webhook: None,
     }
 }
 
@@ -66,7 +67,12 @@ mod tests {
                 pids_peak: Some(4),
                 io_bytes: Some(5),
             },
-            artifacts: vec![core::Artifact { path: "a".into(), size_bytes: 1 }],
+            artifacts: vec![core::Artifact {
+                path: "a".into(),
+                size_bytes: 1,
+                id: Some("art-a".into()),
+                sha256: Some("00".into()),
+            }],
             artifacts_skipped: vec![core::SkippedArtifact { path: "b".into(), reason: "a link".into() }],
             isolation: core::IsolationReport::unproven(core::IsolationMode::Strict, "a test"),
             network_policy_applied: core::NetworkPolicy::Restricted,

@@ -52,7 +52,7 @@ impl Control {
             tokio::time::sleep(FIRST.min(every)).await;
             loop {
                 if let Err(error) = control.sweep(now_ms()).await {
-                    eprintln!("cofferdam: the sweep was cut short, and will be tried again: {error}");
+                    tracing::error!("the sweep was cut short, and will be tried again: {error}");
                 }
                 tokio::time::sleep(every).await;
             }

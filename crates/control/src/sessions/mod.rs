@@ -12,6 +12,7 @@ mod settings;
 mod step_create;
 mod step_get;
 mod step_interrupt;
+mod step_log;
 mod step_run;
 mod step_view;
 mod view;

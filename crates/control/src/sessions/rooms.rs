@@ -1,7 +1,7 @@
 //! The room that each session takes of its worker, for as long as it lives.
 
 use crate::dispatch::Room;
-use crate::jobs::MAX_BYTES;
+use crate::output_log::MAX_BYTES;
 use crate::worker::Worker;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,8 @@
 //! The run of a step, from when it is kept to its end in the store.
 
-use crate::jobs::{Keeper, Log, MAX_BYTES, outcome_message};
+use super::step_log::StepLog;
+use crate::jobs::outcome_message;
+use crate::output_log::MAX_BYTES;
 use crate::running::Handle;
 use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
 use crate::{Control, now_ms};
@@ -32,10 +34,8 @@ impl Control {
 
     async fn attend_step(&self, attempt: StepAttempt) {
         let StepAttempt { step, tenant, worker, request, handle } = attempt;
-        let is_queued = step.state == JobState::Queued;
-        let keeper = Keeper::Step { generation: step.generation, is_queued };
         let most = self.step_output_bytes(&tenant, &step.session).await;
-        let mut log = Log::new(self.clone(), step.id.clone(), keeper, handle.clone(), most);
+        let mut log = StepLog::new(self.clone(), &step, handle.clone(), most);
         let end = match self.session_worker(&step.session, &worker) {
             None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
             Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
@@ -70,7 +70,7 @@ impl Control {
     }
 
     /// Writes how a step ended. A store that fails is tried again for a while: the step itself cannot be repeated.
-    async fn finish_step(&self, step: &StepRecord, tenant: &str, end: StepEnd, log: Log) {
+    async fn finish_step(&self, step: &StepRecord, tenant: &str, end: StepEnd, log: StepLog) {
         let cut = log.cut();
         let (kept, rest) = log.into_kept();
         let (state, reason, message, mut result) = describe(end);

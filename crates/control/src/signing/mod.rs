@@ -57,7 +57,7 @@ impl Control {
     pub(crate) fn signing(&self) -> Result<Arc<Keys>> {
         self.parts.signing.keys().map_err(|error| {
             // Where the keys lie is for the operator, not for a caller.
-            eprintln!("cofferdam: {error}");
+            tracing::error!(error = error.to_string(), "the signing keys cannot be read");
             ControlError::Unavailable("the service has no key to sign with".to_owned())
         })
     }

@@ -11,7 +11,8 @@ pub(crate) use worker::Root as WorkerRoot;
 pub use worker::worker_openapi_json;
 
 use crate::routes;
-use cofferdam_api::{CompleteData, ErrorBody, ErrorData, InitData, OutputData, TruncatedData};
+use cofferdam_api::{CompleteData, ErrorBody, ErrorData, FeedData, FeedInitData};
+use cofferdam_api::{InitData, OutputData, TruncatedData, WebhookBody};
 use refusals::Responses;
 use std::sync::OnceLock;
 use utoipa::openapi::OpenApi as Document;
@@ -29,13 +30,16 @@ use utoipa::{Modify, OpenApi};
     tags(
         (name = "jobs", description = "One-shot work: a sandbox, one process, its output, and it is gone"),
         (name = "sessions", description = "Sandboxes that stay, and the steps that run in them"),
+        (name = "artifacts", description = "Bytes that outlive a sandbox"),
         (name = "keys", description = "Who may do what. A secret is shown once"),
         (name = "tenants", description = "Who owns, and how much each may have. For an operator"),
         (name = "audit", description = "What happened, in order"),
         (name = "workers", description = "What runs jobs"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
-    components(schemas(ErrorBody, InitData, OutputData, TruncatedData, ErrorData, CompleteData)),
+    components(schemas(
+        ErrorBody, InitData, OutputData, TruncatedData, ErrorData, CompleteData, FeedInitData, FeedData, WebhookBody
+    )),
     security(("api_key" = []), ("bearer" = [])),
     modifiers(&Keys, &Responses)
 )]

@@ -22,6 +22,12 @@ pub(crate) struct OfBody;
 /// The state of the thing, or an idempotency key, can stand against it.
 pub(crate) struct OfState;
 
+/// It takes bytes by a signed link.
+pub(crate) struct OfUpload;
+
+/// It serves parts of something.
+pub(crate) struct OfPart;
+
 /// For those that need no key: only their parameters can be wrong.
 pub(crate) struct OfQuery;
 
@@ -55,6 +61,19 @@ impl IntoResponses for OfBody {
 impl IntoResponses for OfState {
     fn responses() -> Named {
         named(&[ErrorCode::WrongState])
+    }
+}
+
+impl IntoResponses for OfUpload {
+    fn responses() -> Named {
+        use ErrorCode::{Denied, Internal, Invalid, Malformed, NotFound, TooLarge, Unavailable, WrongState};
+        named(&[Malformed, Denied, NotFound, WrongState, TooLarge, Invalid, Internal, Unavailable])
+    }
+}
+
+impl IntoResponses for OfPart {
+    fn responses() -> Named {
+        named(&[ErrorCode::RangeNotSatisfiable])
     }
 }
 
@@ -133,6 +152,9 @@ fn example(code: ErrorCode) -> serde_json::Value {
             ("the job is running", json!({}), "wait until it has ended")
         }
         ErrorCode::TooLarge => ("the body is too large", json!({}), "send at most 16 MiB"),
+        ErrorCode::RangeNotSatisfiable => {
+            ("there are only 10 bytes", json!({}), "ask for a part that is there")
+        }
         ErrorCode::UnsupportedMediaType => {
             ("the body is said to be text/plain", json!({}), "send it as application/json")
         }

@@ -6,7 +6,7 @@ use crate::query::NoQuery;
 use axum::extract::State;
 use axum::response::Response;
 use cofferdam_api::{ErrorCode, Health};
-use cofferdam_control::Control;
+use cofferdam_control::{Control, timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,6 +24,8 @@ async fn health(_: NoQuery) -> Response {
 }
 
 /// Whether new work can be taken
+///
+/// Nothing is probed for it: what is wrong is known. `details.gates` of the error says what, and since when.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "server_ready", tag = "server", security(()),
     responses((status = 200, description = "It can", body = Health), OfQuery, Unready)
@@ -33,7 +35,15 @@ async fn ready(State(control): State<Control>, _: NoQuery) -> Answer {
         let fix = "ask another server, or wait";
         return Err(Problem::new(ErrorCode::Unavailable, "the server is about to stop", fix));
     }
-    control.store().ping().await.map_err(cofferdam_control::ControlError::from)?;
+    let gates = control.closed_gates();
+    if let Some((first, _)) = gates.first() {
+        let mut problem = Problem::new(ErrorCode::Unavailable, first.reason(), "wait, or look into the log");
+        let shown = gates.iter().map(|(gate, since)| {
+            serde_json::json!({"gate": gate.as_str(), "reason": gate.reason(), "since": timestamp(*since)})
+        });
+        problem.details = serde_json::json!({"gates": shown.collect::<Vec<_>>()});
+        return Err(problem);
+    }
     let mut warnings = Vec::new();
     if control.is_open_to_all() {
         warnings.push(

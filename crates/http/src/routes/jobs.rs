@@ -3,7 +3,9 @@
 use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::cursor::{page, read_cursor};
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::last_event::last_event_id;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
 use axum::extract::State;
@@ -11,15 +13,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
     CompleteData, DisplayData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, RichResult,
-    StreamEvent, TruncatedData,
+    StreamEvent, TruncatedData, WebhookMade,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
-use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind, Page};
+use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -95,10 +97,10 @@ async fn create(
     let submitted = control.create_job(&permit, body.value, name).await?;
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };
-    answer(&control, status, job).await
+    answer(&control, status, job, submitted.webhook).await
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let is_plain = !text.is_empty() && text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -109,7 +111,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> 
 }
 
 /// A job with its result, which lies in pieces while it is kept.
-async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
+async fn answer(control: &Control, status: u16, job: JobRecord, webhook: Option<WebhookMade>) -> Answer {
     let output = match job.state.is_final() && job.output_expired_at_ms.is_none() {
         true => control
             .store()
@@ -118,7 +120,7 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
             .map_err(cofferdam_control::ControlError::from)?,
         false => Vec::new(),
     };
-    Ok(json(status, &job_view(job, Some(&output))))
+    Ok(json(status, &Job { webhook, ..job_view(job, Some(&output)) }))
 }
 
 /// Show a job
@@ -132,7 +134,7 @@ async fn answer(control: &Control, status: u16, job: JobRecord) -> Answer {
 async fn show(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::JobGet).await?;
     let job = control.get_job(&permit, &id).await?;
-    answer(&control, 200, job).await
+    answer(&control, 200, job, None).await
 }
 
 /// List jobs
@@ -162,26 +164,10 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
         limit: limit + 1,
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
-    let mut jobs = control.list_jobs(&permit, &filter).await?;
-    let has_more = jobs.len() as i64 > limit;
-    jobs.truncate(limit as usize);
-    let next_cursor = jobs.last().filter(|_| has_more).map(cursor);
+    let jobs = control.list_jobs(&permit, &filter).await?;
+    let (jobs, next_cursor) = page(jobs, limit as usize, |job| (job.created_at_ms, &job.id));
     let without_result = |job| job_view(JobRecord { result: None, ..job }, None);
     Ok(json(200, &JobList { jobs: jobs.into_iter().map(without_result).collect(), next_cursor }))
-}
-
-fn cursor(job: &JobRecord) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{} {}", job.created_at_ms, job.id))
-}
-
-fn read_cursor(text: &str) -> Result<Page, InvalidValue> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    let inner = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let page = inner.and_then(|inner| {
-        let (created, id) = inner.split_once(' ')?;
-        Some(Page { created_at_ms: created.parse().ok()?, id: id.to_owned() })
-    });
-    page.ok_or_else(|| InvalidValue::new("cursor", text, "use the next_cursor of the page before"))
 }
 
 /// Cancel a job
@@ -243,19 +229,9 @@ async fn follow(
     query.only(&["follow"])?;
     let waits = query.flag("follow")?.unwrap_or(true);
     let permit = caller.permit(&control, Action::JobGet).await?;
-    let after = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
-        None => -1,
-        Some(text) => read_seq(text).ok_or_else(|| {
-            InvalidValue::new("Last-Event-ID", text, "it must be the id of an event of this job")
-        })?,
-    };
+    let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_job(&permit, &id, after.max(0), waits).await?;
     Ok(stream(control, permit, id, after, follower))
-}
-
-fn read_seq(text: &str) -> Option<i64> {
-    let is_plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Where a follower stands.
@@ -280,7 +256,7 @@ fn stream(control: Control, permit: Permit, id: String, after: i64, follower: Fo
                     Ok(Followed::Output(output)) => {
                         (output.iter().map(|output| output_event(&id, output)).collect(), Place::Output)
                     }
-                    Ok(Followed::Now) => return None,
+                    Ok(Followed::Now | Followed::Stopped) => return None,
                     Ok(Followed::Ended(job)) if job.output_expired_at_ms.is_some() => {
                         (expired(*job, follower.last_seq()), Place::End)
                     }

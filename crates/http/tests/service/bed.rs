@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
+use cofferdam_artifacts::{Location as Place, MasterKey, Vault};
 use cofferdam_control::{
     Capacity, Checker, Control, FIRST_TENANT, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Settings,
     SigningSettings, Worker, Workers,
@@ -66,7 +67,9 @@ impl Bed {
         let key = Control::first_key(&store, FIRST_TENANT).await.unwrap().secret;
         let signing = SigningSettings { folder: Some(folder.join("signing")) };
         let settings = Settings { signing, ..settings };
-        let control = Control::start(store, workers(), settings).await.unwrap();
+        let master = MasterKey::open_or_make(&folder.join("master.key")).unwrap();
+        let vault = Vault::open(&Place::Folder(folder.join("artifacts")), master).unwrap();
+        let control = Control::start_with(store, workers(), settings, Some(vault)).await.unwrap();
         Self { control, key, folder }
     }
 

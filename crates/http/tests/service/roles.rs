@@ -67,8 +67,8 @@ fn text(value: &Value, name: &str) -> String {
 async fn callers(bed: &Bed) -> Vec<(&'static str, Option<String>)> {
     let key = async |body: Value| Some(text(&make(bed, "/v1/keys", body).await, "secret"));
     let other = text(&make(bed, "/v1/tenants", json!({"name": "other"})).await, "id");
-    let reader = ["jobs:read", "keys:read", "audit:read"];
-    let writer = ["jobs:read", "jobs:write"];
+    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read"];
+    let writer = ["jobs:read", "jobs:write", "artifacts:read", "artifacts:write"];
     vec![
         ("no key", None),
         ("wrong key", Some(format!("cof_{}", "0".repeat(64)))),
@@ -94,16 +94,24 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
         _ if path.starts_with("/v1/tenants/") => {
             text(&make(bed, "/v1/tenants", json!({"name": format!("t{number}")})).await, "id")
         }
+        _ if path.starts_with("/v1/artifacts/") => {
+            text(&make(bed, "/v1/artifacts", json!({"name": "x", "size_bytes": 1})).await, "id")
+        }
         _ => panic!("{path} is new: say here what its id is of"),
     };
-    path.replace("{id}", &id).replace("{code}", "invalid")
+    path.replace("{id}", &id).replace("{code}", "denied")
 }
 
 fn body(method: &str, path: &str, number: usize) -> Option<Value> {
     match (method, path) {
-        ("GET" | "DELETE", _) | ("POST", "/v1/jobs/{id}/cancel") => None,
+        ("GET" | "HEAD" | "DELETE", _) | ("POST", "/v1/jobs/{id}/cancel") => None,
         ("POST", "/v1/jobs") => Some(json!({"command": ["true"]})),
         ("POST", "/v1/keys") => Some(json!({"name": "new", "scopes": ["jobs:read"]})),
+        ("POST", "/v1/artifacts") => Some(json!({"name": "new", "size_bytes": 1})),
+        ("POST", "/v1/artifacts/{id}/finalize") => Some(json!({})),
+        ("POST", "/v1/artifacts/{id}/url") => Some(json!({"ttl_seconds": 60})),
+        // Not by a key: without a signed address nobody may.
+        ("PUT", "/v1/artifacts/{id}/upload") => Some(json!(1)),
         ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
         ("PATCH", "/v1/tenants/{id}") => Some(json!({"quotas": {"max_running": 1}})),
         _ => panic!("{method} {path} is new: say here what it is sent"),
@@ -151,6 +159,7 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
         let none = match prefix {
             "jobs" => "job-aaaaaaaaaaaaaaaa",
             "keys" => "key-aaaaaaaaaaaaaaaa",
+            "artifacts" => "art-aaaaaaaaaaaaaaaa",
             _ => "ten-aaaaaaaaaaaaaaaa",
         };
         let none = path.replace("{id}", none);

@@ -317,12 +317,23 @@ pub(super) fn execute(plan: &InitPlan<'_>, command: Command<'_>) -> Failure {
     }
 }
 
+/// A file that the host has just written may still be open in a process that the host is forking at this moment:
+/// until that executes its own program, this one is busy.
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE_MS: i32 = 2;
+
 /// Executes the program: as it is with a slash in its name, else from the first folder of `PATH` that has it.
 fn search(command: Command<'_>) -> Errno {
     let exec = |path: *const c_char| {
-        // SAFETY: path, argv and envp are NUL- and null-terminated and live in init's memory.
-        unsafe { libc::syscall(libc::SYS_execve, path, command.argv, command.envp) };
-        Errno::last()
+        for _ in 0..BUSY_TRIES {
+            // SAFETY: path, argv and envp are NUL- and null-terminated and live in init's memory.
+            unsafe { libc::syscall(libc::SYS_execve, path, command.argv, command.envp) };
+            match Errno::last() {
+                Errno(libc::ETXTBSY) => drop(sys::poll(&mut [], BUSY_PAUSE_MS)),
+                errno => return errno,
+            }
+        }
+        Errno(libc::ETXTBSY)
     };
     let name = command.program.to_bytes();
     if name.contains(&b'/') {

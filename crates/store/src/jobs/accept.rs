@@ -1,10 +1,12 @@
 //! A job comes in.
 
 use super::Claim;
+use super::tell::tell;
 use crate::engine::Kind;
 use crate::workers::{has_room, may_run};
 use crate::{
-    AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, audit, idempotency, tenants, texts,
+    AuditEvent, Idempotency, Kept, Millis, NewWebhook, Result, Store, StoreError, audit, idempotency,
+    tenants, texts, webhooks,
 };
 use cofferdam_core::JobState;
 use sqlx::AnyConnection;
@@ -24,6 +26,9 @@ pub struct NewJob {
     pub size: JobSize,
     /// It does not wait in the queue for longer.
     pub queue_deadline_ms: Option<Millis>,
+    /// The trace that it is a part of, for whoever runs it later.
+    pub traceparent: Option<String>,
+    pub webhook: Option<NewWebhook>,
 }
 
 /// What a job takes of a worker while it runs.
@@ -90,9 +95,22 @@ fn check_accept(
 }
 
 fn check_new(job: &NewJob) -> Result<()> {
-    let NewJob { id, tenant, agent, task_id, spec, terms, created_at_ms: _, size: _, queue_deadline_ms: _ } =
-        job;
+    let NewJob {
+        id,
+        tenant,
+        agent,
+        task_id,
+        spec,
+        terms,
+        created_at_ms: _,
+        size: _,
+        queue_deadline_ms: _,
+        traceparent,
+        webhook,
+    } = job;
     texts::check([("the agent", agent.as_deref()), ("the terms", terms.as_deref())])?;
+    texts::check([("the trace", traceparent.as_deref())])?;
+    webhook.as_ref().map_or(Ok(()), webhooks::check)?;
     texts::check([
         ("the job's id", id.as_str()),
         ("the tenant", tenant),
@@ -154,8 +172,9 @@ impl crate::writer::Act<Accepted> for Accept {
         let now = kind.now_ms();
         sqlx::query(sqlx::AssertSqlSafe(format!(
             "INSERT INTO jobs (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, fence, \
-             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms, started_at_ms, terms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14, $15, $16)"
+             starts, owner, worker, lease_until_ms, cpus_millis, memory_bytes, queue_deadline_ms, started_at_ms, terms, \
+             traceparent, has_webhook) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $8, $9, $10, {now} + $11, $12, $13, $14, $15, $16, $17, $18)"
         )))
         .bind(job.id.as_str())
         .bind(job.tenant.as_str())
@@ -173,8 +192,18 @@ impl crate::writer::Act<Accepted> for Accept {
         .bind(job.queue_deadline_ms)
         .bind(started_at)
         .bind(job.terms)
+        .bind(job.traceparent)
+        .bind(i64::from(job.webhook.is_some()))
         .execute(&mut *connection)
         .await?;
+        if let Some(hook) = &job.webhook {
+            webhooks::insert(connection, &job.tenant, &job.id, hook).await?;
+            let now = job.created_at_ms;
+            tell(connection, &job.id, "accepted", 0, JobState::Accepted, None, now).await?;
+            if state == JobState::Running {
+                tell(connection, &job.id, "running", fence, state, None, now).await?;
+            }
+        }
         audit::append(connection, &job.tenant, &events).await?;
         Ok(Accepted::New { fence: (fence > 0).then_some(fence) })
     }

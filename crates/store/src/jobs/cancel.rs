@@ -2,6 +2,7 @@
 
 use super::guard::current;
 use super::record::state;
+use super::tell::tell;
 use crate::{AuditEvent, Result, Store, audit, texts};
 use cofferdam_core::JobState;
 use sqlx::{AnyConnection, Row};
@@ -39,7 +40,8 @@ impl crate::writer::Act<JobState> for Cancel {
             "UPDATE jobs SET cancelled_by = COALESCE(cancelled_by, $1), transition_at_ms = CASE WHEN state = 'running' THEN \
              transition_at_ms ELSE $2 END, state = CASE WHEN state = 'running' THEN 'running' ELSE 'cancelled' END, \
              reason = CASE WHEN state = 'running' THEN reason ELSE 'cancelled' END \
-             WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') RETURNING state",
+             WHERE id = $3 AND tenant_id = $4 AND state IN ('accepted', 'queued', 'running') \
+             RETURNING state, starts, has_webhook",
         )
         .bind(by)
         .bind(event.at_ms)
@@ -48,7 +50,11 @@ impl crate::writer::Act<JobState> for Cancel {
         .fetch_optional(&mut *connection)
         .await?;
         let Some(row) = row else { return current(connection, &tenant, &id).await };
+        let now = state(row.try_get(0)?)?;
+        if now.is_final() && row.try_get::<i64, _>(2)? != 0 {
+            tell(connection, &id, "finished", row.try_get(1)?, now, None, event.at_ms).await?;
+        }
         audit::append(connection, &tenant, &[event]).await?;
-        state(row.try_get(0)?)
+        Ok(now)
     }
 }

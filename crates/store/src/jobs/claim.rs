@@ -1,6 +1,7 @@
 //! A worker takes a job that waits.
 
 use super::guard::why;
+use super::tell::tell;
 use crate::engine::Kind;
 use crate::workers::{WorkerRoom, has_room, may_run, size_of};
 use crate::{AuditEvent, Result, Store, StoreError, audit, texts};
@@ -60,7 +61,8 @@ impl crate::writer::Act<i64> for ClaimQueued {
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE jobs SET state = 'running', fence = fence + 1, starts = starts + 1, owner = $1, worker = $2, \
              lease_until_ms = {now} + $3, transition_at_ms = $4, started_at_ms = $4, not_before_ms = NULL, \
-             reason = NULL, message = NULL WHERE id = $5 AND state = 'queued' RETURNING fence, tenant_id"
+             reason = NULL, message = NULL WHERE id = $5 AND state = 'queued' \
+             RETURNING fence, tenant_id, starts, has_webhook"
         )))
         .bind(self.claim.owner)
         .bind(self.claim.worker)
@@ -71,6 +73,10 @@ impl crate::writer::Act<i64> for ClaimQueued {
         .await?;
         let Some(row) = row else { return Err(why(connection, &self.id, None, JobState::Running).await) };
         let (fence, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        if row.try_get::<i64, _>(3)? != 0 {
+            let (attempt, at_ms) = (row.try_get(2)?, self.event.at_ms);
+            tell(connection, &self.id, "running", attempt, JobState::Running, None, at_ms).await?;
+        }
         audit::append(connection, &tenant, &[self.event]).await?;
         Ok(fence)
     }

@@ -14,10 +14,15 @@ impl Store {
 }
 
 /// Every table that has something of a job; the job itself comes last.
-const REMOVE: [&str; 2] = ["DELETE FROM output WHERE job_id = $1", "DELETE FROM jobs WHERE id = $1"];
+const REMOVE: [&str; 3] = [
+    "DELETE FROM output WHERE job_id = $1",
+    "DELETE FROM webhooks WHERE job_id = $1",
+    "DELETE FROM jobs WHERE id = $1",
+];
 
 /// Removes a job and everything that is its own.
 pub(crate) async fn remove(connection: &mut AnyConnection, id: &str) -> Result<()> {
+    crate::artifacts::delete_of_job(connection, id).await?;
     for text in REMOVE {
         sqlx::query(text).bind(id).execute(&mut *connection).await?;
     }

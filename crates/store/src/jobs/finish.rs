@@ -1,9 +1,10 @@
 //! A job that was claimed comes to its end.
 
 use super::guard::{current, why};
+use super::tell::tell;
 use crate::{AuditEvent, Millis, OutputEvent, Result, Store, audit, output, texts};
 use cofferdam_core::JobState;
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, Row};
 
 /// How a claimed job ended.
 #[derive(Debug, Clone)]
@@ -54,22 +55,26 @@ impl crate::writer::Act<()> for FinishClaimed {
         }
         let done = sqlx::query(
             "UPDATE jobs SET state = $1, reason = $2, message = $3, result = $4, transition_at_ms = $5, \
-             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8",
+             lease_until_ms = NULL WHERE id = $6 AND fence = $7 AND state = 'running' AND tenant_id = $8 \
+             RETURNING starts, has_webhook",
         )
         .bind(state.as_str())
         .bind(reason)
         .bind(message)
-        .bind(result)
+        .bind(result.as_deref())
         .bind(at_ms)
         .bind(id.as_str())
         .bind(fence)
         .bind(tenant.as_str())
-        .execute(&mut *connection)
+        .fetch_optional(&mut *connection)
         .await?;
-        if done.rows_affected() == 0 {
+        let Some(done) = done else {
             // Another tenant's is not found, whatever it is.
             current(connection, &tenant, &id).await?;
             return Err(why(connection, &id, Some(fence), state).await);
+        };
+        if done.try_get::<i64, _>(1)? != 0 {
+            tell(connection, &id, "finished", done.try_get(0)?, state, result.as_deref(), at_ms).await?;
         }
         output::append(connection, &id, self.output).await?;
         audit::append(connection, &tenant, &[self.event]).await

@@ -9,13 +9,15 @@ mod finish;
 mod guard;
 mod read;
 mod record;
+mod tell;
 
 pub use accept::{Accepted, JobSize, NewJob};
 pub use claim::Claim;
 pub(crate) use delete::remove;
 pub use finish::Finish;
 pub(crate) use guard::{check_fence, why};
+pub(crate) use read::{COUNT_QUEUED, get, list, queued};
 pub use read::{JobFilter, Page};
-pub(crate) use read::{get, list, queued};
 pub use record::JobRecord;
-pub(crate) use record::{COLUMN_COUNT, COLUMNS, record};
+pub(crate) use record::{COLUMN_COUNT, COLUMNS, record, state};
+pub(crate) use tell::tell;

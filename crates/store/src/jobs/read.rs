@@ -4,6 +4,7 @@ use super::record::{COLUMNS, JobRecord, record};
 use crate::engine::Kind;
 use crate::{Millis, Result, Store, limit};
 use cofferdam_core::JobState;
+use sqlx::Row;
 
 /// Which jobs of a tenant to list, newest first.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,12 @@ impl Store {
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 
+    /// How many jobs wait for a worker, whoever's they are.
+    pub async fn count_queued(&self) -> Result<i64> {
+        let row = self.engine.fetch_optional(sqlx::query(COUNT_QUEUED)).await?;
+        row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
+    }
+
     /// A tenant's jobs that wait for a worker and for nothing else, oldest first.
     pub async fn queued_of(&self, tenant: &str, limit: i64) -> Result<Vec<JobRecord>> {
         limit::check(limit)?;
@@ -50,6 +57,10 @@ impl Store {
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 }
+
+/// The state twice, the second time in the words of the index of unfinished jobs.
+pub(crate) const COUNT_QUEUED: &str =
+    "SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND state IN ('accepted', 'queued', 'running')";
 
 pub(crate) fn get() -> String {
     format!("SELECT {COLUMNS} FROM jobs WHERE id = $1 AND tenant_id = $2")

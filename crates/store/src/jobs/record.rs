@@ -29,14 +29,15 @@ pub struct JobRecord {
     /// The process that answers for it while it runs.
     pub owner: Option<String>,
     pub lease_until_ms: Option<Millis>,
+    pub traceparent: Option<String>,
 }
 
 pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, reason, message, created_at_ms, \
                        transition_at_ms, spec, result, fence, starts, worker, cancelled_by, started_at_ms, terms, \
-                       output_expired_at_ms, owner, lease_until_ms";
+                       output_expired_at_ms, owner, lease_until_ms, traceparent";
 
 /// How many [`COLUMNS`] there are.
-pub(crate) const COLUMN_COUNT: usize = 20;
+pub(crate) const COLUMN_COUNT: usize = 21;
 
 pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
     Ok(JobRecord {
@@ -60,9 +61,10 @@ pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<JobRecord> {
         output_expired_at_ms: row.try_get(17)?,
         owner: row.try_get(18)?,
         lease_until_ms: row.try_get(19)?,
+        traceparent: row.try_get(20)?,
     })
 }
 
-pub(super) fn state(name: String) -> Result<JobState> {
+pub(crate) fn state(name: String) -> Result<JobState> {
     JobState::from_name(&name).ok_or_else(|| StoreError::Unreadable(format!("a job that is {name:?}")))
 }

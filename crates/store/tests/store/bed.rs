@@ -110,6 +110,8 @@ pub(crate) fn new_job(id: &str) -> NewJob {
         created_at_ms: 100,
         size: JobSize { cpus_millis: 1_000, memory_bytes: 64 },
         queue_deadline_ms: None,
+        traceparent: None,
+        webhook: None,
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) async fn an_accepted_job_is_there(bed: Bed) {
         terms: Some("{}".to_owned()),
         owner: None,
         lease_until_ms: None,
+        traceparent: None,
     };
     assert_eq!(store.job(TENANT, "job_a").await.unwrap().as_ref(), Some(&expected));
     assert_eq!(store.jobs(TENANT, &all()).await.unwrap(), std::slice::from_ref(&expected));

@@ -4,6 +4,7 @@
 // A case has nothing better to do with an error than to fail.
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 mod audit;
 mod audit_list;
 mod bed;
@@ -29,6 +30,8 @@ mod steps;
 mod tenants;
 mod texts;
 mod upgrade;
+mod watching;
+mod webhooks;
 mod workers;
 mod writing;
 
@@ -103,5 +106,15 @@ on_both_engines! {
     plans: nothing_reads_a_whole_table;
     patience: fewer_than_none_are_refused;
     files: a_restored_store_runs_nothing_twice;
+    artifacts: an_artifact_goes_through_its_states, a_hash_that_was_announced_is_the_one,
+        only_its_tenant_sees_an_artifact, the_quota_holds_for_all_together, what_grows_stays_within_the_quota,
+        a_later_upload_takes_over, deleting_takes_the_key_at_once, a_jobs_artifacts_are_ready_all_at_once,
+        a_deleted_job_takes_its_artifacts, what_is_over_goes, artifacts_of_no_job_go,
+        the_same_request_makes_one_artifact, pages_of_artifacts_have_no_gap;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;
+    watching: a_sound_store_is_found_sound_and_unchanged, a_busy_store_is_found_sound, commits_and_failures_are_told,
+        progress_of_many_is_told_at_once, the_heads_of_many_chains_are_told_at_once;
+    webhooks: each_change_is_noted_for_those_who_want_it, a_refused_change_tells_nobody,
+        a_delivery_is_taken_once_and_due_again_until_it_has_ended,
+        what_has_ended_is_forgotten_and_what_waits_is_not;
 }

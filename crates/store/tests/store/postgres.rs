@@ -54,8 +54,13 @@ impl Server {
 
     /// Ends the server as a crash would, and starts it again.
     pub(crate) fn crash(&mut self) {
-        self.orders.as_mut().unwrap().write_all(b"again\n").unwrap();
-        assert_eq!(self.answer(), "restarted");
+        self.order("again");
+    }
+
+    /// Has `postgres.sh` do something, and waits for that.
+    pub(crate) fn order(&mut self, word: &str) {
+        self.orders.as_mut().unwrap().write_all(format!("{word}\n").as_bytes()).unwrap();
+        assert_eq!(self.answer(), format!("{word} done"));
     }
 
     fn answer(&mut self) -> String {

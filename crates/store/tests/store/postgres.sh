@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A PostgreSQL server for as long as standard input is open: whichever way the
 # tests end, even by a kill, the server ends with them and leaves nothing behind.
-# Prints its folder, which has the socket, when it is up. Each line of input
-# restarts it the hard way, as a crash would, and is answered by "restarted".
+# Prints its folder, which has the socket, when it is up. A line of input is an
+# order: "again" restarts it the hard way, as a crash would, "stop" and "start"
+# do each half of that. It is repeated with "done" when it was carried out.
 #
 # usage: postgres.sh FOLDER-OF-POSTGRESQL'S-PROGRAMS
 set -euo pipefail
@@ -35,7 +36,11 @@ CONF
 }
 echo "$folder"
 
-while read -r _; do
-    "$bin/pg_ctl" restart -D data -l log -m immediate -w -s >&2
-    echo restarted
+while read -r order; do
+    case $order in
+    again) "$bin/pg_ctl" restart -D data -l log -m immediate -w -s >&2 ;;
+    stop) "$bin/pg_ctl" stop -D data -m immediate -w -s >&2 ;;
+    start) "$bin/pg_ctl" start -D data -l log -w -s >&2 ;;
+    esac
+    echo "$order done"
 done

@@ -59,6 +59,7 @@ pub(crate) async fn everything_of_version_1_is_there(bed: Bed) {
         output_expired_at_ms: None,
         owner: None,
         lease_until_ms: None,
+        traceparent: None,
     };
     assert_eq!(get(&store, TENANT, 'a').await, expected);
     let states = [('b', JobState::Running), ('c', JobState::Cancelled), ('e', JobState::Queued)];
@@ -77,6 +78,7 @@ pub(crate) async fn everything_of_version_1_is_there(bed: Bed) {
     assert_eq!(store.verify_audit(OTHER).await.unwrap(), 3);
     let keys = store.keys(TENANT).await.unwrap();
     let names: Vec<_> = keys.iter().map(|key| (key.name.as_str(), key.scopes.as_str())).collect();
+    // What was the first key is the operator's by now.
     assert_eq!(names, [("admin", "* operator"), ("reader", "jobs:read audit:read")]);
     assert_eq!(store.keys(OTHER).await.unwrap()[0].revoked_at_ms, Some(BEGIN + 4));
     let tenant = store.ensure_tenant("ten-x".to_owned(), "O'Neill & Söhne".to_owned(), 1).await.unwrap();

@@ -99,7 +99,10 @@ impl Walk<'_> {
 
     async fn file(&mut self, path: ArtifactPath, listed_bytes: u64) {
         match self.store(&path, listed_bytes).await {
-            Ok(size_bytes) => self.found.taken.push(Artifact { path: path.to_string(), size_bytes }),
+            Ok(size_bytes) => {
+                let path = path.to_string();
+                self.found.taken.push(Artifact { path, size_bytes, id: None, sha256: None });
+            }
             Err(reason) => self.skip(path.to_string(), &reason),
         }
     }

@@ -172,6 +172,7 @@ async fn attend(
     live: &mut dyn LiveOutput,
     mut cancel: Cancellation,
 ) -> JobResult {
+    live.started();
     let mut streams = Streams::take(process, job.stdin.take(), job.terminal.is_some(), began);
     let deadline = began + job.limits.timeout;
     let ending = {

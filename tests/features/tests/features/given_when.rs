@@ -48,7 +48,8 @@ async fn run_with_environment(scene: &mut Scene, step: &Step, line: String, task
 #[when(regex = r#"^I submit the command "([^"]*)" with the file "([^"]*)" containing "([^"]*)"$"#)]
 async fn run_with_file(scene: &mut Scene, line: String, path: String, content: String) {
     let mut request = shell(&line);
-    request.files = vec![InlineFile { path, content: Some(unescape(&content)), content_base64: None }];
+    request.files =
+        vec![InlineFile { path, content: Some(unescape(&content)), content_base64: None, artifact: None }];
     scene.run(request).await;
 }
 

@@ -1,9 +1,11 @@
 //! `cofferdam serve`: the API, the queue and the sandboxes in one process.
 
+mod artifacts;
 mod settings;
 
 use crate::args::{CapacityArgs, ServeArgs, ServiceArgs};
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
+use crate::commands::observing::Observing;
 use crate::commands::roles::{self, DataFolder};
 use crate::commands::{MakeBackend, certificate};
 use crate::config::{Config, ServeConfig};
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
-    run(&args.service, Some(&args.capacity), async |serve, _| {
+    run("serve", &args.service, Some(&args.capacity), async |serve, _| {
         let offer = roles::offer(serve.slots, serve.cpus, serve.memory_bytes, &[])?;
         let backend = backend()?;
         backend.health().await?;
@@ -31,11 +33,23 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
 
 /// Serves the API, with whatever `workers` makes to run the jobs. Workers elsewhere are known by tokens.
 pub(super) fn run(
+    role: &'static str,
     args: &ServiceArgs,
     capacity: Option<&CapacityArgs>,
     workers: impl AsyncFnOnce(&ServeConfig, &DataFolder) -> Result<(Workers, Option<ServiceTokens>), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let Config { serve, control: mut settings, http, tls, jwt } = settings::read(args, capacity)?;
+    let config = settings::read(args, capacity)?;
+    let observing = Observing::begin(&config.observe, role)?;
+    let served = run_on(config, workers);
+    observing.end();
+    served
+}
+
+fn run_on(
+    config: Config,
+    workers: impl AsyncFnOnce(&ServeConfig, &DataFolder) -> Result<(Workers, Option<ServiceTokens>), Failure>,
+) -> Result<ExitCode, Failure> {
+    let Config { serve, control: mut settings, http, tls, jwt, observe } = config;
     settings.jwt =
         jwt.settings().map_err(|clash| Failure::new(format!("jwt.{}: {}", clash.key, clash.fix)))?;
     let Some(data) = &serve.data else {
@@ -58,15 +72,23 @@ pub(super) fn run(
         settings.signing.folder.get_or_insert_with(|| data.join("signing"));
         settings.node = folder.node(&location)?;
         let is_open_to_all = settings.dev_no_auth;
-        let control = Control::start(store.clone(), workers, settings).await?;
+        let vault = artifacts::vault(serve.artifacts.as_deref(), data)?;
+        let control = Control::start_with(store.clone(), workers, settings, Some(vault)).await?;
         let listener = roles::listen(serve.listen).await?;
         let address = listener.local_addr()?;
-        let stopped = roles::stopped();
-        println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let mut said = format!("listening on {scheme}://{address}");
+        if let Some(address) = observe.metrics_listen {
+            let listener = roles::listen(address).await?;
+            said += &format!("\nmetrics on http://{}/metrics", listener.local_addr()?);
+            // It goes with the process.
+            let forever = std::future::pending();
+            tokio::spawn(cofferdam_http::serve_metrics(listener, control.clone(), forever));
+        }
+        let stopped = roles::stopped()?;
+        println!("{said}");
         if is_open_to_all {
-            eprintln!(
-                "cofferdam: authentication is off (dev_no_auth): whoever reaches {address} may run jobs"
-            );
+            tracing::warn!("authentication is off (dev_no_auth): whoever reaches {address} may run jobs");
         }
         if let Some(tls) = &tls {
             certificate::keep_fresh(tls.clone());

@@ -1,6 +1,6 @@
 //! The settings of `cofferdam serve` and `cofferdam control`, from their flags, the environment and a file.
 
-use crate::args::{CapacityArgs, ServiceArgs};
+use crate::args::{CapacityArgs, ObserveArgs, ServiceArgs};
 use crate::config::{self, Config, Flag};
 use crate::exit::Failure;
 
@@ -21,15 +21,21 @@ fn flags(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Vec<Flag
         data,
         listen,
         database,
+        artifacts,
         tls_cert,
         tls_key,
         plain_http_anywhere,
         dev_no_auth,
         lease,
+        observe: ObserveArgs { metrics_listen, log },
+        webhook_allow,
+        webhook_http,
         set,
     } = args;
     let switch = |on: &bool| on.then(|| "true".to_owned());
     let (plain, no_auth) = (switch(plain_http_anywhere), switch(dev_no_auth));
+    let hooks_http = switch(webhook_http);
+    let hooks_allow = (!webhook_allow.is_empty()).then(|| webhook_allow.join(","));
     let mut flags = Vec::new();
     for text in set {
         let Some((name, value)) = text.split_once('=') else {
@@ -43,6 +49,7 @@ fn flags(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Vec<Flag
         ("--data", "serve.data", data),
         ("--listen", "serve.listen", listen),
         ("--database", "serve.database", database),
+        ("--artifacts", "serve.artifacts", artifacts),
         ("--slots", "serve.slots", capacity.map_or(&None, |capacity| &capacity.slots)),
         ("--cpus", "serve.cpus", capacity.map_or(&None, |capacity| &capacity.cpus)),
         ("--memory", "serve.memory", capacity.map_or(&None, |capacity| &capacity.memory)),
@@ -51,6 +58,12 @@ fn flags(args: &ServiceArgs, capacity: Option<&CapacityArgs>) -> Result<Vec<Flag
         ("--plain-http-anywhere", "serve.plain_http_anywhere", &plain),
         ("--lease", "serve.lease", lease),
         ("--dev-no-auth", "serve.dev_no_auth", &no_auth),
+        ("--metrics-listen", "observe.metrics_listen", metrics_listen),
+        ("--log-format", "observe.log_format", &log.log_format),
+        ("--log-level", "observe.log_level", &log.log_level),
+        ("--otlp", "observe.otlp", &log.otlp),
+        ("--webhook-allow", "webhooks.allow", &hooks_allow),
+        ("--webhook-http", "webhooks.http", &hooks_http),
     ];
     for (flag, setting, value) in own {
         if let Some(value) = value {

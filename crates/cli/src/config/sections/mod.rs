@@ -1,14 +1,19 @@
 //! A file a topic. To add one: a file with a `SECTION`, its line in [`ALL`], and the field that it fills in
 //! [`Config`] (what control decides by is in its `Settings`).
 
+mod artifacts;
 mod http;
 mod jwt;
 mod limits;
+mod observe;
 mod quotas;
+mod retention;
 mod serve;
 mod signing;
 mod tls;
+mod webhooks;
 
+pub(crate) use observe::ObserveConfig;
 pub(crate) use serve::ServeConfig;
 
 use super::setting::Section;
@@ -21,6 +26,10 @@ pub(crate) const ALL: &[Section] = &[
     quotas::SECTION,
     jwt::SECTION,
     signing::SECTION,
+    retention::SECTION,
+    artifacts::SECTION,
+    observe::SECTION,
+    webhooks::SECTION,
 ];
 
 /// Everything that can be set.
@@ -31,4 +40,5 @@ pub(crate) struct Config {
     pub(crate) http: cofferdam_http::HttpSettings,
     pub(crate) tls: tls::TlsConfig,
     pub(crate) jwt: jwt::JwtConfig,
+    pub(crate) observe: ObserveConfig,
 }

@@ -13,6 +13,7 @@ pub(crate) struct ServeConfig {
     pub(crate) data: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) database: Option<String>,
+    pub(crate) artifacts: Option<String>,
     pub(crate) slots: Option<u64>,
     pub(crate) cpus: Option<CpuShare>,
     pub(crate) memory_bytes: Option<u64>,
@@ -26,6 +27,7 @@ impl Default for ServeConfig {
             data: None,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             database: None,
+            artifacts: None,
             slots: None,
             cpus: None,
             memory_bytes: None,
@@ -54,6 +56,13 @@ pub(crate) const SECTION: Section = Section {
             "a postgres:// address, in the place of SQLite in the data folder",
             secret,
             flag = "--database"
+        ),
+        setting!(
+            "artifacts",
+            Maybe<Text>,
+            serve.artifacts,
+            "a folder or s3://BUCKET for artifacts; `artifacts` in the data folder unless it is given",
+            flag = "--artifacts"
         ),
         setting!(
             "slots",

@@ -44,6 +44,7 @@ fn page(code: ErrorCode) -> &'static str {
         ErrorCode::IdempotencyConflict => page!("idempotency_conflict"),
         ErrorCode::WrongState => page!("wrong_state"),
         ErrorCode::Conflict => page!("conflict"),
+        ErrorCode::RangeNotSatisfiable => page!("range_not_satisfiable"),
         ErrorCode::RequestTimeout => page!("request_timeout"),
         ErrorCode::TooLarge => page!("too_large"),
         ErrorCode::UnsupportedMediaType => page!("unsupported_media_type"),

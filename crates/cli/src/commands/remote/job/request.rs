@@ -57,10 +57,13 @@ fn inline(source: &FileSource) -> Result<InlineFile, Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", source.host.display())))?;
     let path = source.guest.as_str().to_owned();
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => InlineFile { path, content: Some(text), content_base64: None },
-        Err(error) => {
-            InlineFile { path, content: None, content_base64: Some(STANDARD.encode(error.as_bytes())) }
-        }
+        Ok(text) => InlineFile { path, content: Some(text), content_base64: None, artifact: None },
+        Err(error) => InlineFile {
+            path,
+            content: None,
+            content_base64: Some(STANDARD.encode(error.as_bytes())),
+            artifact: None,
+        },
     })
 }
 
