@@ -180,7 +180,37 @@ ARTIFACT_REQUEST = {
     }.items()
 }
 
+
+
+def frame(kind, body):
+    return f"{kind} {len(body.encode())}\n{body}".encode()
+
+
+# The size of the pieces, then what an interpreter says.
+SHOWN = frame("result", '{"text/plain":"1\\n2","image/png":"iVBORw=="}')
+RAISED = frame("end", '{"error":{"name":"E","value":"a\\nb","traceback":["x","y"]}}')
+KERNEL_FRAME = {
+    "ready": b"\7" + frame("ready", '{"version":"3.11.2"}'),
+    "cell": b"\5" + SHOWN + frame("display", "{}") + frame("end", "{}"),
+    "raised": b"\x40" + RAISED,
+    "interrupted": b"\1" + frame("end", '{"interrupted":true,"exit_code":130}'),
+    "cut": b"\3" + RAISED[:-4],
+    "trailing": b"\3" + RAISED + b"en",
+    "not-json": b"\3" + frame("end", "{"),
+    "not-utf8": b"\3end 2\n\xff\xfe",
+    "not-text": b"\3" + frame("result", '{"text/plain":1}'),
+    "deep": b"\xff" + frame("end", '{"error":' + "[" * 300),
+    "unknown-field": b"\3" + frame("end", '{"other":1}'),
+    "unknown-kind": b"\3" + frame("other", "{}"),
+    "too-long": b"\3result 16777217\n",
+    "too-long-number": b"\3end 99999999999999999999999\n",
+    "sign": b"\3end +1\n",
+    "no-line": b"\xff" + b"e" * 64,
+    "empty": b"",
+}
+
 SEEDS = {
+    "kernel_frame": KERNEL_FRAME,
     "init_request": INIT_REQUEST,
     "listing": LISTING,
     "init_event": INIT_EVENT,

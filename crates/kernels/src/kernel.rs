@@ -6,7 +6,9 @@ use crate::language::KernelLanguage;
 use crate::output::Output;
 use cofferdam_backend::{ExitStatus, Process, Sandbox, Stream, Writer};
 use cofferdam_core::{InvalidValue, Outcome};
+use std::future::Future;
 use std::sync::Weak;
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::io::{ReadHalf, WriteHalf};
 
@@ -47,6 +49,14 @@ impl std::fmt::Debug for Kernel {
             .field("count", &self.count)
             .field("is_sound", &self.is_sound)
             .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        // Nobody waits here; a backend that needs to be waited for does it when the connection closes.
+        let kill = self.process.signal(SIGKILL);
+        let _ = std::pin::pin!(kill).poll(&mut Context::from_waker(Waker::noop()));
     }
 }
 

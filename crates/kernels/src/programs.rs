@@ -16,9 +16,14 @@ pub(crate) struct Program {
 pub(crate) enum Start {
     /// A short program is an argument, connects, and gets the kernel from there. So `ps` stays readable.
     Argument { flag: &'static str, boot: &'static str },
-    /// The interpreter reads the kernel, and then a line for each cell, from its stdin: an interrupt makes a
-    /// shell drop what it is at and read the next line.
-    Lines { words: &'static [&'static str], line: &'static str },
+    /// The interpreter reads the kernel, and then lines for each cell, from its stdin: an interrupt makes a shell
+    /// drop the line that it is at and read the next one.
+    Lines {
+        words: &'static [&'static str],
+        line: &'static str,
+        /// For one whose last line was lost to an interrupt.
+        again: &'static str,
+    },
 }
 
 pub(crate) static PYTHON: Program = Program {
@@ -37,7 +42,16 @@ pub(crate) static NODE: Program = Program {
 
 pub(crate) static BASH: Program = Program {
     name: "bash",
-    start: Start::Lines { words: &["--norc", "--noprofile", "-i"], line: "_cofferdam_cell\n" },
+    start: Start::Lines {
+        // It complains of having no terminal before it reads its first line, which is nobody's business.
+        words: &["-c", "exec bash --norc --noprofile --noediting -i 197>&2 2>/dev/null"],
+        line: concat!(
+            "_cofferdam_take; _cofferdam_last; ",
+            "eval \"$_cofferdam_text\" 0</dev/null 196>&- 197>&- 198>&-; _cofferdam_done=$?\n",
+            "_cofferdam_end\n",
+        ),
+        again: "_cofferdam_end\n",
+    },
     source: include_str!("bash.sh"),
     hears_interrupts: false,
 };

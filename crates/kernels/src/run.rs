@@ -155,6 +155,9 @@ impl Kernel {
                 () = at(again), if !is_repeated && again.is_some() => {
                     is_repeated = true;
                     let _ = process.signal(SIGINT).await;
+                    if let (Start::Lines { again, .. }, Some(lines)) = (&program.start, &mut self.lines) {
+                        let _ = timeout(QUIET, lines.write_all(again.as_bytes())).await;
+                    }
                 }
                 () = at(until) => match (&ended, stopping) {
                     // The rest of its output never came.
@@ -184,11 +187,11 @@ impl Kernel {
             |outcome, error, exit_code| CellEnd { execution_count: self.count, outcome, error, exit_code };
         if let Verdict::Ended(said) = verdict {
             self.is_sound = true;
+            // What it raised after it was asked to stop, it raised because of that.
+            let gave_in = said.interrupted || said.error.is_some();
             let outcome = match (stopping, &said.error) {
                 (Some(Stopping::TimedOut), _) => CellOutcome::TimedOut { state_kept: true },
-                (Some(Stopping::Asked), _) if said.interrupted => {
-                    CellOutcome::Interrupted { state_kept: true }
-                }
+                (Some(Stopping::Asked), _) if gave_in => CellOutcome::Interrupted { state_kept: true },
                 (_, Some(_)) => CellOutcome::Raised,
                 (_, None) => CellOutcome::Completed,
             };

@@ -25,7 +25,7 @@ pub use job::{
     run, run_in, sandbox_spec,
 };
 pub use output::{Discard, LiveOutput, OutputStream};
-pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings};
+pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use session::request as session_request;
 pub use session::{SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};

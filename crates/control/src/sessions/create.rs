@@ -60,7 +60,7 @@ impl Control {
             agent: request.agent.clone().or_else(|| permit.principal().agent.clone()),
             task_id: task_id.as_str().to_owned(),
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
-            terms: Terms::new(self.parts.policy.version(), &limits).write(),
+            terms: Terms::new(self.parts.policy.version(), &limits, Default::default()).write(),
             created_at_ms: now,
             expires_at_ms: now.saturating_add(ttl),
             idle_ms: request.idle_timeout_seconds.map(|seconds| signed(seconds.saturating_mul(1000))),

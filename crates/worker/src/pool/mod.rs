@@ -5,11 +5,14 @@
 //! limits that can change are applied when a sandbox is handed out, before any of the request's code runs in it.
 //! Whatever the pool does not have is made cold; an empty pool is slower, never an error.
 
+mod interpreter;
 mod job;
 mod shelf;
 #[cfg(test)]
 mod tests;
 mod waiting;
+
+pub use interpreter::{Taken, WaitingInterpreter};
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
@@ -25,7 +28,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-pub(crate) use waiting::{Interpreter, Waiting};
+use waiting::Waiting;
 
 /// How much may wait on the shelves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,23 +137,6 @@ impl Pool {
         match self.take_warm(&kind).await {
             Some(waiting) => Ok(waiting.sandbox),
             None => self.backend.create(kind.spec).await,
-        }
-    }
-
-    /// The same, with the interpreter that waits in it, where there is one.
-    pub(crate) async fn take_waiting_in(
-        &self,
-        spec: SandboxSpec,
-        runtime: Option<&'static Runtime>,
-    ) -> Result<Waiting> {
-        let id = spec.id.clone();
-        let kind = Kind { spec, runtime };
-        match self.take_warm(&kind).await {
-            Some(waiting) => {
-                self.answered(&kind);
-                Ok(waiting)
-            }
-            None => Ok(Waiting { id, sandbox: self.backend.create(kind.spec).await?, interpreter: None }),
         }
     }
 

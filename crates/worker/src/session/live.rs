@@ -5,7 +5,7 @@ use super::context::{Contexts, Held};
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
 use super::{SessionError, code, command};
 use crate::job::{Cancellation, Request};
-use crate::pool::Interpreter;
+use crate::pool::WaitingInterpreter;
 use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, session_env};
 use cofferdam_backend::{Sandbox, Stats};
 use cofferdam_core::{InvalidValue, Outcome, SandboxId};
@@ -32,7 +32,7 @@ impl Live {
         spec: SessionSpec,
         sandbox_id: SandboxId,
         sandbox: Box<dyn Sandbox>,
-        interpreter: Option<Interpreter>,
+        interpreter: Option<WaitingInterpreter>,
     ) -> Self {
         let (contexts, ahead) = (Contexts::default(), Ahead::new(interpreter));
         Self { spec, sandbox_id, sandbox: Arc::from(sandbox), contexts, ahead }

@@ -21,7 +21,7 @@ pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
-use crate::pool::{Pool, Waiting};
+use crate::pool::{Pool, Taken};
 use cofferdam_backend::SandboxSpec;
 use cofferdam_core::{SandboxId, SessionId};
 use cofferdam_kernels::KernelLanguage;
@@ -48,7 +48,7 @@ impl Sessions {
     /// Has so many sandboxes kept ready for sessions of a kind.
     pub fn keep_ready(&self, spec: &SessionSpec, count: usize) {
         if let Ok(id) = draw_sandbox_id() {
-            self.pool.keep_ready(&sandbox_spec(id, spec), ahead::runtime(spec), count);
+            self.pool.keep_ready(&sandbox_spec(id, spec), ahead::runtime().ok(), count);
         }
     }
 
@@ -61,9 +61,8 @@ impl Sessions {
             return Ok(live.sandbox_id().clone());
         }
         let id = draw_sandbox_id().map_err(SessionError::Id)?;
-        let runtime = ahead::runtime(&spec);
-        let taken = self.pool.take_waiting_in(sandbox_spec(id, &spec), runtime).await;
-        let Waiting { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
+        let taken = self.pool.take_with_interpreter(sandbox_spec(id, &spec), ahead::runtime()?, &spec.env).await;
+        let Taken { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
         let name = spec.id.clone();
         let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));
         live.not_for_long();

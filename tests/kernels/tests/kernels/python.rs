@@ -294,3 +294,39 @@ async fn a_kernel_that_lies_is_ended_and_harms_nobody() {
         assert_eq!(notebook.run("1").await.well().plain(), "1");
     }
 }
+
+#[tokio::test]
+async fn a_kernel_that_is_dropped_or_abandoned_is_gone() {
+    let mut notebook = python().await;
+    let mut told = Told::default();
+    let running = notebook.kernel.run(cell("while True: pass"), &mut told);
+    let abandoned = tokio::time::timeout(Duration::from_millis(300), running);
+    assert!(abandoned.await.is_err(), "it ended");
+    assert!(!notebook.kernel.is_alive());
+    let again = notebook.kernel.run(cell("1"), &mut Told::default()).await;
+    assert!(matches!(again, Err(cofferdam_kernels::KernelError::Over)), "{again:?}");
+    let process = notebook.sandbox.attach(notebook.kernel.process_id()).expect("it is there");
+    let next = cofferdam_kernels::Kernel::start(&notebook.sandbox, KernelLanguage::Python, options()).await;
+    drop(std::mem::replace(&mut notebook.kernel, next.expect("another kernel")));
+    let ended = tokio::time::timeout(PROMPTLY, process.wait()).await.expect("it ends").expect("a status");
+    assert_eq!(ended, cofferdam_backend::ExitStatus::Signaled(9));
+    assert_eq!(notebook.run("1").await.well().plain(), "1");
+}
+
+#[tokio::test]
+async fn an_interpreter_that_is_not_there_or_not_one_is_told() {
+    let backend = backend();
+    let sandbox = sandbox(&backend, 256 << 20).await;
+    let start = |path: &str| {
+        let mut options = options();
+        options.env = vec![("PATH".to_owned(), path.to_owned())];
+        cofferdam_kernels::Kernel::start(&sandbox, KernelLanguage::Python, options)
+    };
+    let error = start("/nowhere").await.expect_err("there is none").to_string();
+    assert!(error.contains("python3"), "{error}");
+    let script: cofferdam_backend::Reader = Box::new(&b"#!/bin/sh\necho broken >&2; exit 3\n"[..]);
+    let path = cofferdam_core::GuestPath::parse("path", "/workspace/bin/python3").expect("a path");
+    sandbox.write_file(&path, 0o755, script).await.expect("written");
+    let error = start("/workspace/bin:/usr/bin").await.expect_err("it is none").to_string();
+    assert!(error.contains("broken") && error.contains('3'), "{error}");
+}

@@ -108,9 +108,9 @@ pub(crate) fn options() -> KernelOptions {
     }
 }
 
-pub(crate) async fn sandbox(backend: &NativeBackend, memory_bytes: u64) -> Arc<dyn Sandbox> {
+pub(crate) fn sandbox_spec(memory_bytes: u64) -> SandboxSpec {
     let limits = Limits { memory_bytes, disk: Limits::memory_disk(memory_bytes), ..Limits::default() };
-    let spec = SandboxSpec {
+    SandboxSpec {
         id: sandbox_id(),
         image: Image::Host,
         limits,
@@ -121,8 +121,11 @@ pub(crate) async fn sandbox(backend: &NativeBackend, memory_bytes: u64) -> Arc<d
         terminal: false,
         pausable: true,
         workspace_root: "/var/tmp".into(),
-    };
-    Arc::from(backend.create(spec).await.expect("a sandbox"))
+    }
+}
+
+pub(crate) async fn sandbox(backend: &dyn Backend, memory_bytes: u64) -> Arc<dyn Sandbox> {
+    Arc::from(backend.create(sandbox_spec(memory_bytes)).await.expect("a sandbox"))
 }
 
 impl Notebook {

@@ -1,0 +1,80 @@
+//! Interpreters from the shelves for who gives them a program of his own and keeps the sandbox: sessions.
+
+use super::Pool;
+use super::shelf::Kind;
+use super::waiting::Interpreter;
+use crate::runtime::Runtime;
+use crate::runtime::ahead;
+use crate::task_env::default_env;
+use cofferdam_backend::{BackendError, Process, Result, Sandbox, SandboxSpec};
+use cofferdam_core::SandboxId;
+use tokio::io::AsyncWriteExt;
+
+/// A sandbox, and the interpreter that waits in it, if one does.
+#[derive(Debug)]
+pub struct Taken {
+    /// The sandbox's own id: one that waited was not made with the request's.
+    pub id: SandboxId,
+    pub sandbox: Box<dyn Sandbox>,
+    pub interpreter: Option<WaitingInterpreter>,
+}
+
+/// An interpreter that has started in the workspace and waits for its program. Dropping it does not end it.
+#[derive(Debug)]
+pub struct WaitingInterpreter(Interpreter);
+
+impl WaitingInterpreter {
+    /// Makes it run `code` with these arguments and this environment, and stdin at its end.
+    pub async fn give(
+        self,
+        code: &str,
+        args: &[String],
+        env: &[(String, String)],
+    ) -> Result<Box<dyn Process>> {
+        let gone = || BackendError::Gone { cause: "the interpreter that waited is gone".to_owned() };
+        let mut stdin = self.0.take_stdin().ok_or_else(gone)?;
+        let message = ahead::message(code, args, env, false);
+        stdin.write_all(&message).await.map_err(|_| gone())?;
+        stdin.shutdown().await.map_err(|_| gone())?;
+        Ok(Box::new(self.0))
+    }
+
+    /// The process, for who has no use for it and ends it.
+    pub fn into_process(self) -> Box<dyn Process> {
+        Box::new(self.0)
+    }
+}
+
+impl Pool {
+    /// A sandbox for a program of `runtime` with this environment, with an interpreter waiting in it where the pool
+    /// has one and the environment allows it; otherwise without.
+    pub async fn take_with_interpreter(
+        &self,
+        spec: SandboxSpec,
+        runtime: &'static Runtime,
+        env: &[(String, String)],
+    ) -> Result<Taken> {
+        let runtime = Some(runtime).filter(|runtime| fits(runtime, &spec, env));
+        let kind = Kind { spec, runtime };
+        match self.take_warm(&kind).await {
+            Some(waiting) => {
+                // Whoever took it goes on with it; there is no answer to wait for.
+                self.answered(&kind);
+                let interpreter = waiting.interpreter.map(WaitingInterpreter);
+                Ok(Taken { id: waiting.id, sandbox: waiting.sandbox, interpreter })
+            }
+            None => {
+                let id = kind.spec.id.clone();
+                Ok(Taken { id, sandbox: self.backend.create(kind.spec).await?, interpreter: None })
+            }
+        }
+    }
+}
+
+fn fits(runtime: &Runtime, spec: &SandboxSpec, env: &[(String, String)]) -> bool {
+    let Some(ahead) = runtime.ahead else { return false };
+    let defaults = default_env();
+    let requested: Vec<_> = env.iter().filter(|variable| !defaults.contains(variable)).cloned().collect();
+    // Under a limit that the interpreter nearly fills by itself, it is to start under that limit.
+    spec.limits.memory_bytes >= 2 * ahead.idle_bytes && ahead.takes("", &requested)
+}
