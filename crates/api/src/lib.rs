@@ -7,6 +7,7 @@ mod artifact;
 mod audit;
 mod error;
 mod feed;
+mod file;
 mod health;
 mod job;
 mod key;
@@ -26,6 +27,7 @@ pub use artifact::{
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
+pub use file::{FileInfo, FileKind, FileList, FolderRequest, MoveRequest};
 pub use health::Health;
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,

@@ -3,6 +3,7 @@
 
 mod proof;
 mod remote;
+mod session;
 
 pub(crate) use proof::*;
 
@@ -12,6 +13,9 @@ use std::path::PathBuf;
 pub(crate) use remote::{
     JobArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs, KeyListArgs,
     KeyRevokeArgs, RemoteArgs,
+};
+pub(crate) use session::{
+    SessionArgs, SessionCommand, SessionCreateArgs, SessionExecArgs, SessionExtendArgs, SessionListArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -140,6 +144,12 @@ pub(crate) enum Command {
     Job {
         #[command(subcommand)]
         command: JobCommand,
+    },
+    /// Make and use sandboxes of a service that stay
+    #[command(after_help = session::SESSION_EXAMPLES, disable_help_subcommand = true)]
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
     },
     /// Make, list and take back keys of a service
     #[command(after_help = remote::KEY_EXAMPLES, disable_help_subcommand = true)]

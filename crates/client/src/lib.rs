@@ -13,6 +13,7 @@ mod keys;
 mod output;
 mod retry;
 mod send;
+mod sessions;
 mod sse;
 
 pub use error::{ClientError, Refusal, Result};
@@ -20,3 +21,4 @@ pub use jobs::JobQuery;
 pub use output::{Output, OutputEvent};
 pub use retry::Patience;
 pub use send::Client;
+pub use sessions::SessionQuery;

@@ -34,7 +34,7 @@ pub enum ControlError {
     #[error("there is another {what} of that name")]
     Taken { what: &'static str },
 
-    #[error("the {what} has {count} jobs that have not ended")]
+    #[error("the {what} has {count} jobs or sessions that have not ended")]
     InUse { what: &'static str, count: i64 },
 
     /// The tenant has as much as it may; after a while it may be less.

@@ -58,9 +58,12 @@ pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
 pub use session_worker::{
-    SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink,
+    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
+    StepSink,
 };
-pub use sessions::{SessionSettings, SubmittedStep, session_view, step_view};
+pub use sessions::{
+    FILE_MODE, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view, step_view,
+};
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;

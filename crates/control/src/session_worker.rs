@@ -2,8 +2,9 @@
 
 use crate::worker::OutputSink;
 use async_trait::async_trait;
-use cofferdam_api::{RichResult, SessionRequest, StepRequest, StepResult};
-use cofferdam_core::{SessionId, TaskId};
+use cofferdam_api::{FileInfo, FileList, RichResult, SessionRequest, StepRequest, StepResult};
+use cofferdam_core::{GuestPath, SessionId, TaskId};
+use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
 /// One placement of a session on a worker.
@@ -65,6 +66,16 @@ impl SessionFailure {
     }
 }
 
+/// One placement of a session, by whoever asks something of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    pub id: SessionId,
+    pub generation: i64,
+}
+
+/// The bytes of a file, on their way in or out.
+pub type FileReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+
 /// Has sessions.
 #[async_trait]
 pub trait SessionWorker: Send + Sync {
@@ -86,6 +97,38 @@ pub trait SessionWorker: Send + Sync {
         language: &str,
         context: &str,
     ) -> Result<(), SessionFailure>;
+
+    /// A failure's code is `not_found`, `not_permitted`, `invalid` or `disk_full`, or another word where the fault is
+    /// not the caller's. So it is with all of these.
+    async fn stat_file(&self, at: &Placed, path: &GuestPath) -> Result<FileInfo, SessionFailure>;
+
+    async fn read_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+    ) -> Result<(FileInfo, FileReader), SessionFailure>;
+
+    async fn write_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        mode: u32,
+        content: FileReader,
+    ) -> Result<u64, SessionFailure>;
+
+    async fn list_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        depth: usize,
+        limit: usize,
+    ) -> Result<FileList, SessionFailure>;
+
+    async fn make_folder(&self, at: &Placed, path: &GuestPath) -> Result<(), SessionFailure>;
+
+    async fn move_file(&self, at: &Placed, from: &GuestPath, to: &GuestPath) -> Result<(), SessionFailure>;
+
+    async fn remove_file(&self, at: &Placed, path: &GuestPath, all: bool) -> Result<(), SessionFailure>;
 
     /// Ends a session and everything in it. When this returns, nothing of it runs any more.
     async fn terminate(&self, id: &SessionId, generation: i64);

@@ -29,9 +29,7 @@ pub use cpus::Cpus;
 pub use duration::parse_duration;
 pub use error::InvalidValue;
 pub use guest_path::GuestPath;
-pub use id::{
-    ArtifactId, JobId, KeyId, SandboxId, SessionId, StepId, TaskId, TenantId, encode_id,
-};
+pub use id::{ArtifactId, JobId, KeyId, SandboxId, SessionId, StepId, TaskId, TenantId, encode_id};
 pub use isolation::{Control, ControlState, IsolationMode, IsolationReport, IsolationRow};
 pub use job_state::JobState;
 pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_GRACE};

@@ -16,6 +16,7 @@ mod query;
 mod routes;
 mod runs;
 mod service;
+mod stream;
 
 pub use document::{openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};

@@ -24,6 +24,7 @@ CREATE INDEX sessions_by_tenant ON sessions (tenant_id, created_at_ms, id);
 CREATE INDEX sessions_by_task ON sessions (tenant_id, task_id, created_at_ms, id);
 CREATE INDEX sessions_by_agent ON sessions (tenant_id, agent, created_at_ms, id) WHERE agent IS NOT NULL;
 CREATE INDEX sessions_alive ON sessions (expires_at_ms) WHERE state <> 'ended';
+CREATE INDEX sessions_idle ON sessions ((used_at_ms + idle_ms)) WHERE state <> 'ended' AND idle_ms IS NOT NULL;
 CREATE INDEX sessions_by_worker ON sessions (worker) WHERE state <> 'ended';
 CREATE INDEX sessions_alive_by_tenant ON sessions (tenant_id, created_at_ms, id) WHERE state <> 'ended';
 CREATE INDEX sessions_ended ON sessions (transition_at_ms) WHERE state = 'ended';

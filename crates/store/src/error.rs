@@ -20,7 +20,7 @@ pub enum StoreError {
     #[error("there is another {what} of that name")]
     Taken { what: &'static str },
 
-    #[error("the {what} has {count} jobs that have not ended")]
+    #[error("the {what} has {count} jobs or sessions that have not ended")]
     InUse { what: &'static str, count: i64 },
 
     /// As many of the tenant's jobs wait as may.

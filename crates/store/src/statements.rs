@@ -3,7 +3,8 @@
 use crate::engine::Kind;
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
 use crate::{
-    JobFilter, SessionFilter, audit, jobs, keys, leases, output, progress, sessions, settle, webhooks, workers,
+    JobFilter, SessionFilter, audit, jobs, keys, leases, output, progress, sessions, settle, webhooks,
+    workers,
 };
 use cofferdam_core::{JobState, SessionState};
 
@@ -31,7 +32,7 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("abandoned jobs", leases::abandoned(kind)),
         ("cancelled jobs", leases::CANCELLED.to_owned()),
         ("jobs whose time in the queue is over", leases::DUE.to_owned()),
-        ("jobs of a worker", workers::TAKEN.to_owned()),
+        ("jobs of a worker", workers::taken()),
         ("running jobs of a tenant", workers::RUNNING.to_owned()),
         ("output", output::READ.to_owned()),
         ("key by hash", keys::by_hash()),
@@ -46,7 +47,8 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("session", sessions::get()),
         ("sessions that expired", sessions::EXPIRED.to_owned()),
         ("idle sessions", sessions::IDLE.to_owned()),
-        ("the next that is due", sessions::NEXT.to_owned()),
+        ("the next that expires", sessions::NEXT[0].to_owned()),
+        ("the next that is idle", sessions::NEXT[1].to_owned()),
         ("old sessions", sessions::OLD.to_owned()),
         ("step", sessions::get_step()),
         ("steps", sessions::list_steps()),

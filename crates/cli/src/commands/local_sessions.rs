@@ -1,14 +1,16 @@
 //! The sessions of the worker in the same process, behind the trait that control knows.
 
 use async_trait::async_trait;
-use cofferdam_api::{RichResult, StepError, StepResult};
+use cofferdam_api::{FileInfo, FileKind, FileList, RichResult, StepError, StepResult};
+use cofferdam_backend::{EntryKind, FileStat};
 use cofferdam_control::{
-    SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream,
+    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
+    StepSink, Stream,
 };
-use cofferdam_core::{InvalidValue, SessionId};
+use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
 use cofferdam_worker::{
-    KernelLanguage, LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown, StepOutput,
-    cancellation, session_request,
+    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown,
+    StepOutput, cancellation, session_request,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -118,8 +120,83 @@ impl SessionWorker for LocalSessions {
         restarted.map_err(|error| failure(&error))
     }
 
+    async fn stat_file(&self, at: &Placed, path: &GuestPath) -> Result<FileInfo, SessionFailure> {
+        let stat = self.sessions.stat_file(&at.id, at.generation, path).await;
+        stat.map(|stat| info(path, &stat)).map_err(|error| failure(&error))
+    }
+
+    async fn read_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+    ) -> Result<(FileInfo, FileReader), SessionFailure> {
+        let opened = self.sessions.read_file(&at.id, at.generation, path).await;
+        opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
+    }
+
+    async fn write_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        mode: u32,
+        content: FileReader,
+    ) -> Result<u64, SessionFailure> {
+        let written = self.sessions.write_file(&at.id, at.generation, path, mode, content).await;
+        written.map_err(|error| failure(&error))
+    }
+
+    async fn list_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        depth: usize,
+        limit: usize,
+    ) -> Result<FileList, SessionFailure> {
+        let listed = self.sessions.list_files(&at.id, at.generation, path, depth, limit).await;
+        let (found, truncated) = listed.map_err(|error| failure(&error))?;
+        let files = found.into_iter().map(|Listed { path, kind, size_bytes }| FileInfo {
+            path,
+            kind: kind_of(kind),
+            size_bytes,
+            mode: None,
+            modified_at: None,
+        });
+        Ok(FileList { files: files.collect(), truncated })
+    }
+
+    async fn make_folder(&self, at: &Placed, path: &GuestPath) -> Result<(), SessionFailure> {
+        self.sessions.make_folder(&at.id, at.generation, path).await.map_err(|error| failure(&error))
+    }
+
+    async fn move_file(&self, at: &Placed, from: &GuestPath, to: &GuestPath) -> Result<(), SessionFailure> {
+        self.sessions.move_file(&at.id, at.generation, from, to).await.map_err(|error| failure(&error))
+    }
+
+    async fn remove_file(&self, at: &Placed, path: &GuestPath, all: bool) -> Result<(), SessionFailure> {
+        self.sessions.remove_file(&at.id, at.generation, path, all).await.map_err(|error| failure(&error))
+    }
+
     async fn terminate(&self, id: &SessionId, generation: i64) {
         self.sessions.terminate(id, generation).await;
+    }
+}
+
+fn info(path: &GuestPath, stat: &FileStat) -> FileInfo {
+    FileInfo {
+        path: path.to_string(),
+        kind: kind_of(stat.kind),
+        size_bytes: stat.size_bytes,
+        mode: Some(format!("{:o}", stat.mode)),
+        modified_at: Some(timestamp(stat.modified_ms)),
+    }
+}
+
+fn kind_of(kind: EntryKind) -> FileKind {
+    match kind {
+        EntryKind::File => FileKind::File,
+        EntryKind::Folder => FileKind::Folder,
+        EntryKind::Link => FileKind::Link,
+        EntryKind::Other => FileKind::Other,
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Job { command } => remote::job::job(command),
+        Command::Session { command } => remote::session::session(command),
         Command::Key { command } => remote::key::key(command),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),

@@ -1,9 +1,9 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
 use super::log::Log;
-use crate::output_log::{KeptStream, MAX_BYTES};
 use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
+use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::running::Handle;
 use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, Phase, now_ms};

@@ -24,15 +24,22 @@ pub(crate) const IDLE: &str = "SELECT id, tenant_id FROM sessions WHERE state <>
      AND used_at_ms + idle_ms <= $1 AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.session_id = sessions.id \
      AND steps.state IN ('queued', 'running')) LIMIT $2";
 
-pub(crate) const NEXT: &str =
-    "SELECT MIN(expires_at_ms), MIN(used_at_ms + idle_ms) FROM sessions WHERE state <> 'ended'";
+/// When the first of them expires, and when the first of them has been idle for too long.
+pub(crate) const NEXT: [&str; 2] = [
+    "SELECT MIN(expires_at_ms) FROM sessions WHERE state <> 'ended'",
+    "SELECT MIN(used_at_ms + idle_ms) FROM sessions WHERE state <> 'ended' AND idle_ms IS NOT NULL",
+];
 
 impl Store {
     /// When the next session may be due; none if there is none.
     pub async fn next_session_due(&self) -> Result<Option<Millis>> {
-        let Some(row) = self.engine.fetch_optional(sqlx::query(NEXT)).await? else { return Ok(None) };
-        let (expires, idle): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(expires.into_iter().chain(idle).min())
+        let mut next: Option<Millis> = None;
+        for text in NEXT {
+            let row = self.engine.fetch_optional(sqlx::query(text)).await?;
+            let first: Option<Millis> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+            next = next.into_iter().chain(first).min();
+        }
+        Ok(next)
     }
 
     /// Ends some of the sessions whose deadline or idle time is over.

@@ -155,8 +155,8 @@ pub(crate) async fn session_lists_are_filtered_and_paged(bed: Bed) {
     assert_eq!(ids(&store, both).await, ["ses_1"]);
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
-        let page = store.sessions(TENANT, &SessionFilter { limit: 4, before, ..SessionFilter::default() });
-        let page = page.await.unwrap();
+        let filter = SessionFilter { limit: 4, before, ..SessionFilter::default() };
+        let page = store.sessions(TENANT, &filter).await.unwrap();
         let Some(last) = page.last() else { break };
         before = Some(Page { created_at_ms: last.created_at_ms, id: last.id.clone() });
         seen.extend(page.into_iter().map(|session| session.id));

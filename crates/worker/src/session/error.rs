@@ -42,6 +42,10 @@ pub enum SessionError {
     Backend(#[from] BackendError),
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl SessionError {
     /// For programs.
     pub fn code(&self) -> &'static str {
@@ -54,6 +58,12 @@ impl SessionError {
             Self::Start(_) => "not_startable",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",
+            Self::Backend(BackendError::NotFound { .. }) => "not_found",
+            Self::Backend(BackendError::NotPermitted { .. }) => "not_permitted",
+            Self::Backend(BackendError::Invalid(_)) => "invalid",
+            Self::Backend(BackendError::Unsupported { .. }) => "unsupported",
+            Self::Backend(BackendError::Gone { .. }) => "session_gone",
+            Self::Backend(BackendError::Failed { source, .. }) if is_full(source) => "disk_full",
             Self::Backend(_) => "sandbox_failed",
         }
     }

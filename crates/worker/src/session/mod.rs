@@ -8,6 +8,7 @@ mod code;
 mod command;
 mod context;
 mod error;
+mod files;
 mod live;
 mod pump;
 pub mod request;
@@ -17,6 +18,7 @@ mod spec;
 mod tests;
 
 pub use error::SessionError;
+pub use files::Listed;
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 
 use crate::Cancellation;
@@ -61,7 +63,8 @@ impl Sessions {
             return Ok(live.sandbox_id().clone());
         }
         let id = draw_sandbox_id().map_err(SessionError::Id)?;
-        let taken = self.pool.take_with_interpreter(sandbox_spec(id, &spec), ahead::runtime()?, &spec.env).await;
+        let taken =
+            self.pool.take_with_interpreter(sandbox_spec(id, &spec), ahead::runtime()?, &spec.env).await;
         let Taken { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
         let name = spec.id.clone();
         let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));

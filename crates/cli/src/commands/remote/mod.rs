@@ -4,6 +4,7 @@ mod failure;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
+pub(super) mod session;
 mod table;
 
 use crate::args::RemoteArgs;
