@@ -28,6 +28,14 @@ pub(crate) fn run(data: &[u8]) {
             let Ok(path) = path.to_str() else { return };
             protocol::encode_make_folder(&mut buffer, request, path)
         }
+        Request::Remove { request, is_folder, path } => {
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_remove(&mut buffer, request, is_folder, path)
+        }
+        Request::Rename { request, from, to } => {
+            let (Ok(from), Ok(to)) = (from.to_str(), to.to_str()) else { return };
+            protocol::encode_rename(&mut buffer, request, from, to)
+        }
         // The host says it by closing the socket; there is nothing to encode.
         Request::Stop => return,
     };

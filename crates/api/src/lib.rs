@@ -7,6 +7,7 @@ mod artifact;
 mod audit;
 mod error;
 mod feed;
+mod file;
 mod health;
 mod job;
 mod key;
@@ -15,6 +16,8 @@ mod output;
 mod proof;
 mod result;
 mod run;
+mod session;
+mod step;
 mod tenant;
 mod webhook;
 mod worker;
@@ -25,6 +28,7 @@ pub use artifact::{
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
+pub use file::{FileInfo, FileKind, FileList, FolderRequest, MoveRequest};
 pub use health::Health;
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
@@ -37,6 +41,11 @@ pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{
     Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
+};
+pub use session::{Session, SessionExtend, SessionList, SessionRequest, SessionStatus};
+pub use step::{
+    ContextRestart, DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest,
+    StepResult, StepStatus,
 };
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};

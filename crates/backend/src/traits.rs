@@ -1,6 +1,6 @@
 //! The traits. Each handle stays usable after an error; a sandbox after `destroy` answers `Gone`.
 
-use crate::{ProcessSpec, Result, SandboxSpec};
+use crate::{BackendError, ProcessSpec, Result, SandboxSpec};
 use async_trait::async_trait;
 use cofferdam_core::{GuestPath, IsolationReport, Limits, ResourceUsage};
 use std::fmt::Debug;
@@ -72,6 +72,16 @@ pub enum EntryKind {
     Other,
 }
 
+/// What is known of something in a sandbox without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStat {
+    pub kind: EntryKind,
+    pub size_bytes: u64,
+    /// The permission bits.
+    pub mode: u32,
+    pub modified_ms: i64,
+}
+
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -111,6 +121,21 @@ pub trait Sandbox: Debug + Send + Sync {
 
     /// The entries of a folder, at most `limit` of them.
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>>;
+
+    /// What a path names, without following a link.
+    async fn stat(&self, _path: &GuestPath) -> Result<FileStat> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "look at a file" })
+    }
+
+    /// Removes a plain file or a link, or a folder that is empty.
+    async fn remove(&self, _path: &GuestPath, _kind: EntryKind) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "remove a file" })
+    }
+
+    /// Gives something another name; what has that name already is replaced, at once. Parents are made.
+    async fn rename(&self, _from: &GuestPath, _to: &GuestPath) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "rename a file" })
+    }
 
     /// Connects to a port on the sandbox's loopback.
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>>;

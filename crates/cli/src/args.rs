@@ -3,6 +3,7 @@
 
 mod proof;
 mod remote;
+mod session;
 
 pub(crate) use proof::*;
 
@@ -13,6 +14,9 @@ pub(crate) use remote::{
     JobArgs, JobArtifactsArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs,
     KeyListArgs, KeyRevokeArgs, QuotaArgs, RemoteArgs, TenantArgs, TenantCommand, TenantCreateArgs,
     TenantListArgs, TenantSetArgs,
+};
+pub(crate) use session::{
+    SessionArgs, SessionCommand, SessionCreateArgs, SessionExecArgs, SessionExtendArgs, SessionListArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -141,6 +145,12 @@ pub(crate) enum Command {
     Job {
         #[command(subcommand)]
         command: JobCommand,
+    },
+    /// Make and use sandboxes of a service that stay
+    #[command(after_help = session::SESSION_EXAMPLES, disable_help_subcommand = true)]
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
     },
     /// Make, list and take back keys of a service
     #[command(after_help = remote::KEY_EXAMPLES, disable_help_subcommand = true)]

@@ -14,6 +14,7 @@ mod keys;
 mod output;
 mod retry;
 mod send;
+mod sessions;
 mod sse;
 mod tenants;
 
@@ -24,3 +25,4 @@ pub use jobs::JobQuery;
 pub use output::{Output, OutputEvent};
 pub use retry::Patience;
 pub use send::Client;
+pub use sessions::SessionQuery;

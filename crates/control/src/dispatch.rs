@@ -78,6 +78,12 @@ impl std::fmt::Debug for crate::Parts {
     }
 }
 
+/// The tenant has as many sandboxes as it may.
+pub(crate) fn over_running(quotas: &Quotas) -> crate::ControlError {
+    let (most, retry_after) = (quotas.max_running, Duration::from_secs(1));
+    crate::ControlError::OverQuota { quota: "max_running", most, retry_after }
+}
+
 impl Dispatcher {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -170,6 +176,29 @@ impl Control {
                 state.has_queue = true;
                 state.sent_to_queue += 1;
                 None
+            }
+        }
+    }
+
+    /// Takes room for a session, now or not at all: nobody wants one that comes later. Whoever waits is not passed.
+    pub(crate) fn take_session_room(
+        &self,
+        tenant: &str,
+        session: &str,
+        demand: &Demand,
+        quotas: &Quotas,
+    ) -> crate::Result<Room> {
+        let mut state = self.parts.dispatcher.state();
+        let taken = match state.has_queue {
+            true => Err(Full::Room),
+            false => state.take(&self.parts.fleet, tenant, session, demand, quotas),
+        };
+        match taken {
+            Ok((ticket, at)) => Ok(self.room(tenant, demand, ticket, quotas, at)),
+            Err(Full::Quota) => Err(over_running(quotas)),
+            Err(Full::Room) => {
+                let why = "no worker has room for another session now";
+                Err(crate::ControlError::Unavailable(why.to_owned()))
             }
         }
     }

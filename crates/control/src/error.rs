@@ -1,7 +1,7 @@
 //! Why a verb did not do what it was asked.
 
 use cofferdam_artifacts::ArtifactError;
-use cofferdam_core::{InvalidValue, JobState};
+use cofferdam_core::{EndCause, InvalidValue, JobState, SessionState};
 use cofferdam_policy::Denial;
 use cofferdam_store::StoreError;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub enum ControlError {
     #[error("there is another {what} of that name")]
     Taken { what: &'static str },
 
-    #[error("the {what} has {count} jobs that have not ended")]
+    #[error("the {what} has {count} jobs or sessions that have not ended")]
     InUse { what: &'static str, count: i64 },
 
     /// The tenant has as much as it may; after a while it may be less.
@@ -43,6 +43,10 @@ pub enum ControlError {
 
     #[error("the job is {state}")]
     WrongState { state: JobState },
+
+    /// The session takes no such request: it is not ready, or has ended.
+    #[error("the session is {}", session_state(*state, *cause))]
+    SessionState { state: SessionState, cause: Option<EndCause> },
 
     /// The thing is in a state that does not allow this.
     #[error("{text}")]
@@ -70,11 +74,19 @@ pub enum ControlError {
     Signing(#[from] crate::SigningError),
 }
 
+fn session_state(state: SessionState, cause: Option<EndCause>) -> String {
+    match cause {
+        Some(cause) => format!("{state}: {cause}"),
+        None => state.to_string(),
+    }
+}
+
 impl From<StoreError> for ControlError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound { what } => Self::NotFound { what },
             StoreError::WrongState { state, .. } => Self::WrongState { state },
+            StoreError::SessionState { state, cause } => Self::SessionState { state, cause },
             StoreError::Taken { what } => Self::Taken { what },
             StoreError::InUse { what, count } => Self::InUse { what, count },
             StoreError::WrongArtifactState { state } => {

@@ -221,6 +221,15 @@ impl Fleet {
         Room { fleet: Arc::clone(self), worker_id, worker, shared, part }
     }
 
+    /// The way to a worker that is there.
+    pub(crate) fn worker(&self, id: &str) -> Option<Arc<dyn Worker>> {
+        let members = self.members();
+        members
+            .iter()
+            .find(|member| member.id == id && !member.is_out())
+            .map(|member| Arc::clone(&member.worker))
+    }
+
     /// The store said that others have taken what looked free.
     pub(crate) fn mark_full(&self, id: &str) {
         self.avoid(id, FULL_FOR);

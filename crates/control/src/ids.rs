@@ -1,7 +1,7 @@
 //! Fresh ids and secrets, from the kernel's randomness.
 
 use crate::{ControlError, Result};
-use cofferdam_core::{ArtifactId, JobId, KeyId, TenantId, encode_id};
+use cofferdam_core::{ArtifactId, JobId, KeyId, SessionId, StepId, TenantId, encode_id};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
@@ -14,6 +14,14 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
 
 pub(crate) fn job() -> Result<JobId> {
     random().map(JobId::from_random)
+}
+
+pub(crate) fn session() -> Result<SessionId> {
+    random().map(SessionId::from_random)
+}
+
+pub(crate) fn step() -> Result<StepId> {
+    random().map(StepId::from_random)
 }
 
 pub(crate) fn artifact() -> Result<ArtifactId> {

@@ -23,12 +23,15 @@ mod leases;
 mod limits;
 mod metrics;
 mod noted;
+mod output_log;
 mod placement;
 mod quota;
 mod receipts;
 mod retention;
 mod running;
 mod service;
+mod session_worker;
+mod sessions;
 mod settings;
 mod signing;
 mod tenants;
@@ -54,6 +57,13 @@ pub use metrics::{Metrics, Phase};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
+pub use session_worker::{
+    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
+    StepSink,
+};
+pub use sessions::{
+    FILE_MODE, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view, step_view,
+};
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
 pub use tenants::TenantChange;
@@ -109,6 +119,8 @@ struct Parts {
     artifacts: Option<Artifacts>,
     signing: Signing,
     noted: Noted,
+    /// Of the sessions that this process has placed.
+    rooms: sessions::Rooms,
     is_draining: AtomicBool,
     began: std::time::Instant,
     /// Whoever follows something has to let go.
@@ -146,6 +158,8 @@ impl Control {
         let node = if settings.node.name.is_empty() { ids::instance()? } else { settings.node.name.clone() };
         let instance = format!("{node}:{}", ids::instance()?);
         store.end_leases(format!("{node}:"), instance.clone()).await?;
+        // What the process before had, went with it.
+        store.lose_sessions(format!("{node}:"), instance.clone(), now_ms()).await?;
         let local = local.map(|(worker, offer)| (instance.clone(), worker, offer));
         let tokens = match &settings.jwt {
             None => None,
@@ -177,6 +191,7 @@ impl Control {
             artifacts: vault.map(Artifacts::new),
             signing,
             noted: Noted::default(),
+            rooms: sessions::Rooms::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
@@ -192,6 +207,7 @@ impl Control {
         control.spawn_due();
         control.spawn_sweeps();
         control.spawn_bypass_notes();
+        control.spawn_expiry();
         control.spawn_sweep();
         control.spawn_watch();
         control.spawn_artifact_watch();

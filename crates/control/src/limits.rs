@@ -96,6 +96,16 @@ impl LimitSettings {
     }
 }
 
+/// The time of one step, as of a job.
+pub(crate) fn within_timeout(settings: &LimitSettings, asked: &mut Option<u64>) -> Result<()> {
+    let ms = |time: Duration| time.as_millis() as u64;
+    within("timeout_ms", asked, ms(settings.default.timeout), ms(settings.maximum.timeout))?;
+    match asked {
+        Some(0) => Err(InvalidValue::new("timeout_ms", "0", "it must be more than 0").into()),
+        _ => Ok(()),
+    }
+}
+
 fn within<T: PartialOrd + Copy + ToString>(
     field: &'static str,
     asked: &mut Option<T>,

@@ -7,7 +7,7 @@ use crate::terms::Terms;
 use crate::{Control, ControlError, Result, timestamp};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_api::{Command, InlineFile, JobRequest};
+use cofferdam_api::{Command, InlineFile, JobRequest, StepRequest};
 use cofferdam_core::JobState;
 use cofferdam_policy::Permit;
 use cofferdam_proof::{
@@ -89,6 +89,15 @@ pub(crate) fn work(request: &JobRequest) -> Work {
         (code, None) => (Form::Code, sha256(code.as_deref().unwrap_or_default().as_bytes())),
     };
     Work { form, language: request.language.clone(), sha256: digest, args_sha256: words(&request.args) }
+}
+
+/// What a step runs, as it is noted.
+pub(crate) fn step_work(request: &StepRequest) -> Digest {
+    match (&request.code, &request.command) {
+        (_, Some(Command::Argv(argv))) => words(argv),
+        (_, Some(Command::Shell(line))) => sha256(line.as_bytes()),
+        (code, None) => sha256(code.as_deref().unwrap_or_default().as_bytes()),
+    }
 }
 
 fn blob(bytes: &[u8]) -> Blob {

@@ -6,6 +6,7 @@ use crate::artifacts::ArtifactSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
 use crate::retention::Retention;
+use crate::sessions::SessionSettings;
 use cofferdam_identity::JwtSettings;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub struct Settings {
     pub artifacts: ArtifactSettings,
     pub webhooks: WebhookSettings,
     pub signing: SigningSettings,
+    pub sessions: SessionSettings,
 }
 
 /// Which of the processes that share a store this one is.
@@ -51,6 +53,7 @@ impl Default for Settings {
             dev_no_auth: false,
             webhooks: WebhookSettings::default(),
             signing: SigningSettings::default(),
+            sessions: SessionSettings::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The way to what runs jobs: in this process, or elsewhere.
 
 use crate::artifacts::ArtifactDesk;
+use crate::session_worker::SessionWorker;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
@@ -113,6 +114,11 @@ pub trait Worker: Send + Sync {
     /// Runs an attempt to its end. What is dropped on the way is ended, unless it runs elsewhere: there it ends with
     /// its lease.
     async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd;
+
+    /// The way to its sessions, where it has any.
+    fn sessions(&self) -> Option<&dyn SessionWorker> {
+        None
+    }
 
     /// The end of an attempt is kept, and the worker need not remember it any more.
     async fn forget(&self, _id: &JobId, _attempt: i64, _fence: i64) {}

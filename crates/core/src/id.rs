@@ -57,6 +57,16 @@ id_type!(
     "job"
 );
 id_type!(
+    /// A sandbox that stays.
+    SessionId,
+    "ses"
+);
+id_type!(
+    /// One unit of work in a session.
+    StepId,
+    "stp"
+);
+id_type!(
     /// An enclosure on one worker.
     SandboxId,
     "sbx"
@@ -105,6 +115,13 @@ impl TaskId {
 /// A job that serves no task of the caller's is a task of its own.
 impl From<&JobId> for TaskId {
     fn from(id: &JobId) -> Self {
+        Self(id.0.clone())
+    }
+}
+
+/// A session that serves no task of the caller's is a task of its own.
+impl From<&SessionId> for TaskId {
+    fn from(id: &SessionId) -> Self {
         Self(id.0.clone())
     }
 }

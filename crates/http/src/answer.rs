@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use cofferdam_api::{ErrorBody, ErrorCode, ErrorDetail};
 use cofferdam_artifacts::ArtifactError;
 use cofferdam_control::{ControlError, timestamp};
-use cofferdam_core::InvalidValue;
+use cofferdam_core::{InvalidValue, SessionState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -118,6 +118,15 @@ impl From<ControlError> for Problem {
             }
             ControlError::WrongState { .. } => {
                 Self::new(ErrorCode::WrongState, text, "wait until it has ended")
+            }
+            ControlError::SessionState { state, cause } => {
+                let fix = match state {
+                    SessionState::Ended => "make a new session",
+                    _ => "wait until it is ready",
+                };
+                let mut problem = Self::new(ErrorCode::WrongState, text, fix);
+                problem.details = json!({"state": state, "cause": cause});
+                problem
             }
             ControlError::Conflict { .. } => {
                 Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")

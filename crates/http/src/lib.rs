@@ -8,6 +8,7 @@ mod cursor;
 mod disposition;
 mod document;
 mod guesses;
+mod idempotency;
 mod last_event;
 mod listen;
 mod observe;
@@ -16,6 +17,7 @@ mod query;
 mod routes;
 mod runs;
 mod service;
+mod stream;
 mod while_valid;
 
 pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};

@@ -12,12 +12,22 @@ pub(crate) struct Id(pub(crate) String);
 /// Longer than any id.
 const MAX_BYTES: usize = 64;
 
+fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= MAX_BYTES && text.bytes().all(plain)
+}
+
+fn nobodys() -> Problem {
+    let fix = "check the id, and whose it is";
+    Problem::new(ErrorCode::NotFound, "there is nothing with such an id", fix)
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(id)) if is_plain(&id) => Ok(Self(id)),
+            Ok(Path(id)) if is_id(&id) => Ok(Self(id)),
             _ => Err(nobodys()),
         }
     }
@@ -33,7 +43,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NumberedId {
         let Ok(Path((id, number))) = Path::<(String, String)>::from_request_parts(parts, state).await else {
             return Err(nobodys());
         };
-        if !is_plain(&id) {
+        if !is_id(&id) {
             return Err(nobodys());
         }
         match number.parse() {
@@ -46,9 +56,32 @@ impl<S: Send + Sync> FromRequestParts<S> for NumberedId {
     }
 }
 
-fn is_plain(id: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    id.len() <= MAX_BYTES && id.bytes().all(plain)
+/// The ids of a thing, and of something that belongs to it.
+pub(crate) struct TwoIds(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TwoIds {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((id, of))) if is_id(&id) && is_id(&of) => Ok(Self(id, of)),
+            _ => Err(nobodys()),
+        }
+    }
+}
+
+/// The id of a thing, and a name that somebody gave to a part of it.
+pub(crate) struct IdAndName(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdAndName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((id, name))) if is_id(&id) => Ok(Self(id, name)),
+            _ => Err(nobodys()),
+        }
+    }
 }
 
 fn nobodys() -> Problem {

@@ -50,6 +50,18 @@ pub enum Request<'m> {
         request: u32,
         path: &'m CStr,
     },
+    /// Removes a plain file or a link, or a folder that is empty.
+    Remove {
+        request: u32,
+        is_folder: bool,
+        path: &'m CStr,
+    },
+    /// Gives something another name; what has that name already is replaced. Parents are made.
+    Rename {
+        request: u32,
+        from: &'m CStr,
+        to: &'m CStr,
+    },
     /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntry`.
     List {
         request: u32,
@@ -118,6 +130,8 @@ const PROBE: u32 = 7;
 const START_FROM: u32 = 8;
 const GROUP: u32 = 9;
 const LIST: u32 = 10;
+const REMOVE: u32 = 11;
+const RENAME: u32 = 12;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -134,6 +148,8 @@ impl<'m> Request<'m> {
                 path: d.text()?,
             },
             LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
+            REMOVE => Self::Remove { request: d.u32()?, is_folder: d.u32()? != 0, path: d.text()? },
+            RENAME => Self::Rename { request: d.u32()?, from: d.text()?, to: d.text()? },
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
             START_FROM => Self::StartFrom,
@@ -249,6 +265,23 @@ pub fn encode_open<'b>(
 pub fn encode_make_folder<'b>(buffer: &'b mut [u8], request: u32, path: &str) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
     e.u32(MAKE_FOLDER).u32(request).text(path.as_bytes());
+    e.finish()
+}
+
+pub fn encode_remove<'b>(
+    buffer: &'b mut [u8],
+    request: u32,
+    is_folder: bool,
+    path: &str,
+) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(REMOVE).u32(request).u32(is_folder.into()).text(path.as_bytes());
+    e.finish()
+}
+
+pub fn encode_rename<'b>(buffer: &'b mut [u8], request: u32, from: &str, to: &str) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(RENAME).u32(request).text(from.as_bytes()).text(to.as_bytes());
     e.finish()
 }
 

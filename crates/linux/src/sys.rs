@@ -156,6 +156,11 @@ pub fn unlink(dir: RawFd, path: &CStr) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_unlinkat, dir, ptr(path), 0) }).map(drop)
 }
 
+pub fn rename(from: RawFd, old: &CStr, to: RawFd, new: &CStr) -> Result<()> {
+    // SAFETY: both names are NUL-terminated and live across the call.
+    check(unsafe { libc::syscall(libc::SYS_renameat2, from, ptr(old), to, ptr(new), 0) }).map(drop)
+}
+
 pub fn mknod(path: &CStr, mode: u32, device: u64) -> Result<()> {
     // SAFETY: the path is NUL-terminated and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_mknodat, CWD, ptr(path), mode, device) }).map(drop)

@@ -63,8 +63,20 @@ fn kinds<T: Debug, E>(target: &str, decode: impl Fn(&'static [u8]) -> Result<T, 
 #[test]
 fn the_corpus_still_speaks_the_protocol() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let requests =
-        ["Group", "List", "MakeFolder", "Open", "Probe", "Signal", "Socket", "Start", "StartFrom", "Stop"];
+    let requests = [
+        "Group",
+        "List",
+        "MakeFolder",
+        "Open",
+        "Probe",
+        "Remove",
+        "Rename",
+        "Signal",
+        "Socket",
+        "Start",
+        "StartFrom",
+        "Stop",
+    ];
     assert_eq!(kinds("init_request", Request::decode), names(&requests));
     let events = ["Exited", "Failed", "NotStarted", "OutOfMemory", "Ready", "Reply", "Started"];
     assert_eq!(kinds("init_event", Event::decode), names(&events));

@@ -48,10 +48,25 @@ pub enum Action {
     TenantUpdate,
     TenantDelete,
     WorkerList,
+    SessionCreate,
+    SessionGet,
+    SessionList,
+    SessionExtend,
+    SessionDelete,
+    StepCreate,
+    StepGet,
+    StepList,
+    StepInterrupt,
+    ContextRestart,
+    FileRead,
+    FileWrite,
+    ProcessStart,
+    ProcessGet,
+    ProcessWrite,
 }
 
 impl Action {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 40] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -77,6 +92,21 @@ impl Action {
         Self::TenantUpdate,
         Self::TenantDelete,
         Self::WorkerList,
+        Self::SessionCreate,
+        Self::SessionGet,
+        Self::SessionList,
+        Self::SessionExtend,
+        Self::SessionDelete,
+        Self::StepCreate,
+        Self::StepGet,
+        Self::StepList,
+        Self::StepInterrupt,
+        Self::ContextRestart,
+        Self::FileRead,
+        Self::FileWrite,
+        Self::ProcessStart,
+        Self::ProcessGet,
+        Self::ProcessWrite,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -106,6 +136,21 @@ impl Action {
             Self::TenantUpdate => "tenant.update",
             Self::TenantDelete => "tenant.delete",
             Self::WorkerList => "worker.list",
+            Self::SessionCreate => "session.create",
+            Self::SessionGet => "session.get",
+            Self::SessionList => "session.list",
+            Self::SessionExtend => "session.extend",
+            Self::SessionDelete => "session.delete",
+            Self::StepCreate => "step.create",
+            Self::StepGet => "step.get",
+            Self::StepList => "step.list",
+            Self::StepInterrupt => "step.interrupt",
+            Self::ContextRestart => "context.restart",
+            Self::FileRead => "file.read",
+            Self::FileWrite => "file.write",
+            Self::ProcessStart => "process.start",
+            Self::ProcessGet => "process.get",
+            Self::ProcessWrite => "process.write",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why the store did not do what it was asked.
 
-use cofferdam_core::JobState;
+use cofferdam_core::{EndCause, JobState, SessionState};
 use thiserror::Error;
 
 #[derive(Debug, Clone, Error)]
@@ -12,11 +12,15 @@ pub enum StoreError {
     #[error("the job is {state}, so it cannot become {wanted}")]
     WrongState { state: JobState, wanted: JobState },
 
+    /// The session is not where the caller thinks it is.
+    #[error("the session is {state}")]
+    SessionState { state: SessionState, cause: Option<EndCause> },
+
     /// Something of that name is there already.
     #[error("there is another {what} of that name")]
     Taken { what: &'static str },
 
-    #[error("the {what} has {count} jobs that have not ended")]
+    #[error("the {what} has {count} jobs or sessions that have not ended")]
     InUse { what: &'static str, count: i64 },
 
     /// As many of the tenant's jobs wait as may.

@@ -1,6 +1,6 @@
 //! Requests that name themselves, so that sending one again does not do it again.
 
-use crate::{Millis, Result};
+use crate::{Millis, Result, Store};
 use sqlx::{AnyConnection, Row};
 
 /// The name that a caller gave a request, and what that was.
@@ -21,6 +21,24 @@ pub enum Kept {
     Same { resource: String },
     /// Another request has that name.
     Other,
+}
+
+impl Store {
+    /// What is kept under the name of a request, before anything is done for it.
+    pub async fn kept_request(&self, tenant: &str, idempotency: &Idempotency) -> Result<Kept> {
+        let Idempotency { route, name, body_hash } = idempotency;
+        let query = sqlx::query(FIND).bind(tenant).bind(*route).bind(name.as_str());
+        let Some(row) = self.engine.fetch_optional(query).await? else { return Ok(Kept::New) };
+        kept(&row, body_hash)
+    }
+}
+
+const FIND: &str =
+    "SELECT body_hash, resource FROM idempotency WHERE tenant_id = $1 AND route = $2 AND name = $3";
+
+fn kept(row: &sqlx::any::AnyRow, body_hash: &str) -> Result<Kept> {
+    let known: String = row.try_get(0)?;
+    Ok(if known == body_hash { Kept::Same { resource: row.try_get(1)? } } else { Kept::Other })
 }
 
 /// Takes a name for a request, inside the transaction that does what it asks for.
@@ -47,14 +65,6 @@ pub(crate) async fn take(
     if taken.rows_affected() == 1 {
         return Ok(Kept::New);
     }
-    let row = sqlx::query(
-        "SELECT body_hash, resource FROM idempotency WHERE tenant_id = $1 AND route = $2 AND name = $3",
-    )
-    .bind(tenant)
-    .bind(*route)
-    .bind(name.as_str())
-    .fetch_one(connection)
-    .await?;
-    let kept: String = row.try_get(0)?;
-    Ok(if kept == *body_hash { Kept::Same { resource: row.try_get(1)? } } else { Kept::Other })
+    let row = sqlx::query(FIND).bind(tenant).bind(*route).bind(name.as_str()).fetch_one(connection).await?;
+    kept(&row, body_hash)
 }

@@ -27,6 +27,7 @@ mod patience;
 mod probe;
 mod progress;
 mod retention;
+mod sessions;
 mod settle;
 mod statements;
 mod tenants;
@@ -52,6 +53,10 @@ pub use patience::Patience;
 pub use probe::Probe;
 pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
+pub use sessions::{
+    Due, EndedSession, NewSession, NewStep, SessionAccepted, SessionEnd, SessionFilter, SessionRecord,
+    StepAccepted, StepFinish, StepRecord,
+};
 pub use settle::Settled;
 #[doc(hidden)]
 pub use statements::{Statement, statements};

@@ -11,6 +11,8 @@ pub enum OutputKind {
     Stderr,
     /// From here on bytes were dropped.
     Truncated,
+    /// Something that code shows, as JSON.
+    Display,
 }
 
 impl OutputKind {
@@ -20,11 +22,12 @@ impl OutputKind {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Truncated => "truncated",
+            Self::Display => "display",
         }
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        [Self::Init, Self::Stdout, Self::Stderr, Self::Truncated]
+        [Self::Init, Self::Stdout, Self::Stderr, Self::Truncated, Self::Display]
             .into_iter()
             .find(|kind| kind.as_str() == name)
     }

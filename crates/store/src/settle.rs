@@ -22,6 +22,8 @@ impl Store {
     /// is `errored`, unless the caller knows that it was not run since.
     pub async fn settle_restored(&self, keeps_queued: bool, now: Millis) -> Result<Settled> {
         let lost = self.writer.write(LoseRunning { now }).await?;
+        // Their sandboxes were elsewhere, or long ago.
+        self.lose_sessions(String::new(), String::new(), now).await?;
         let mut errored = 0;
         if !keeps_queued {
             loop {

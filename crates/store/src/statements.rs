@@ -2,8 +2,11 @@
 
 use crate::engine::Kind;
 use crate::retention::{audit as chain, idempotency as names, jobs as ended, output as pieces};
-use crate::{JobFilter, audit, jobs, keys, leases, output, progress, settle, webhooks, workers};
-use cofferdam_core::JobState;
+use crate::{
+    JobFilter, SessionFilter, audit, jobs, keys, leases, output, progress, sessions, settle, webhooks,
+    workers,
+};
+use cofferdam_core::{JobState, SessionState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -29,7 +32,7 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("abandoned jobs", leases::abandoned(kind)),
         ("cancelled jobs", leases::CANCELLED.to_owned()),
         ("jobs whose time in the queue is over", leases::DUE.to_owned()),
-        ("jobs of a worker", workers::TAKEN.to_owned()),
+        ("jobs of a worker", workers::taken()),
         ("running jobs of a tenant", workers::RUNNING.to_owned()),
         ("output", output::READ.to_owned()),
         ("key by hash", keys::by_hash()),
@@ -41,6 +44,15 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("pieces of output", pieces::REMOVE.to_owned()),
         ("old jobs", ended::FIND.to_owned()),
         ("old entries", chain::REMOVE.to_owned()),
+        ("session", sessions::get()),
+        ("sessions that expired", sessions::EXPIRED.to_owned()),
+        ("idle sessions", sessions::IDLE.to_owned()),
+        ("the next that expires", sessions::NEXT[0].to_owned()),
+        ("the next that is idle", sessions::NEXT[1].to_owned()),
+        ("old sessions", sessions::OLD.to_owned()),
+        ("step", sessions::get_step()),
+        ("steps", sessions::list_steps()),
+        ("steps that have not ended", sessions::UNFINISHED.to_owned()),
     ]
     .map(|(name, sql)| (name.to_owned(), sql))
     .into();
@@ -49,6 +61,13 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
             let filter = JobFilter { state, task_id, ..JobFilter::default() };
             let name = format!("jobs by {state:?}, {:?}", filter.task_id.is_some());
             all.push((name, jobs::list(&filter)));
+        }
+    }
+    for state in [None, Some(SessionState::Ready)] {
+        for task_id in [None, Some("task".to_owned())] {
+            let filter = SessionFilter { state, task_id, ..SessionFilter::default() };
+            let name = format!("sessions by {state:?}, {:?}", filter.task_id.is_some());
+            all.push((name, sessions::list(&filter)));
         }
     }
     all.into_iter().map(|(name, sql)| Statement { name, parameters: parameters(&sql), sql }).collect()

@@ -217,7 +217,8 @@ impl crate::writer::Act<()> for Delete {
         Self: 'c,
     {
         let unfinished = sqlx::query(
-            "SELECT COUNT(*) FROM jobs WHERE tenant_id = $1 AND state IN ('accepted', 'queued', 'running')",
+            "SELECT (SELECT COUNT(*) FROM jobs WHERE tenant_id = $1 AND state IN ('accepted', 'queued', 'running')) + \
+             (SELECT COUNT(*) FROM sessions WHERE tenant_id = $1 AND state <> 'ended')",
         )
         .bind(self.id.as_str())
         .fetch_one(&mut *connection)

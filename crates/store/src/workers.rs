@@ -86,22 +86,33 @@ fn record(row: &sqlx::any::AnyRow) -> Result<WorkerRecord> {
     })
 }
 
-pub(crate) const TAKEN: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(cpus_millis), 0) AS BIGINT), \
-    CAST(COALESCE(SUM(memory_bytes), 0) AS BIGINT) FROM jobs WHERE state = 'running' AND worker = $1";
+/// By jobs that run there, and by sessions.
+pub(crate) fn taken() -> String {
+    let sum = |what: &str| {
+        let of = |table: &str, lives: &str| {
+            format!("(SELECT CAST(COALESCE({what}, 0) AS BIGINT) FROM {table} WHERE {lives} AND worker = $1)")
+        };
+        format!("{} + {}", of("jobs", "state = 'running'"), of("sessions", "state <> 'ended'"))
+    };
+    format!("SELECT {}, {}, {}", sum("COUNT(*)"), sum("SUM(cpus_millis)"), sum("SUM(memory_bytes)"))
+}
 
 /// Whether what runs on a worker leaves room for a job. Writers wait for each other, so what is seen here is still
 /// so when the claim is written.
 pub(crate) async fn has_room(connection: &mut AnyConnection, claim: &Claim, size: JobSize) -> Result<bool> {
     let Some(room) = claim.room else { return Ok(true) };
-    let row = sqlx::query(TAKEN).bind(claim.worker.as_str()).fetch_one(connection).await?;
+    let row =
+        sqlx::query(sqlx::AssertSqlSafe(taken())).bind(claim.worker.as_str()).fetch_one(connection).await?;
     let (jobs, cpus, memory): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     Ok(jobs < room.slots
         && cpus + size.cpus_millis <= room.cpus_millis
         && memory + size.memory_bytes <= room.memory_bytes)
 }
 
-pub(crate) const RUNNING: &str = "SELECT COUNT(*) FROM jobs WHERE state = 'running' \
-    AND state IN ('accepted', 'queued', 'running') AND tenant_id || '' = $1";
+/// Jobs that run, and sessions: each has a sandbox.
+pub(crate) const RUNNING: &str = "SELECT (SELECT COUNT(*) FROM jobs WHERE state = 'running' \
+    AND state IN ('accepted', 'queued', 'running') AND tenant_id || '' = $1) + \
+    (SELECT COUNT(*) FROM sessions WHERE state <> 'ended' AND tenant_id = $1)";
 
 /// Whether a tenant may have one more job that runs.
 pub(crate) async fn may_run(connection: &mut AnyConnection, claim: &Claim, tenant: &str) -> Result<bool> {

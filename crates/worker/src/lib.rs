@@ -12,11 +12,13 @@ mod output;
 mod pool;
 pub mod request;
 pub mod runtime;
+mod session;
 mod task_env;
 mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use cofferdam_kernels::KernelLanguage;
 pub use ids::{draw_job_id, draw_sandbox_id};
 pub use job::{
     ArtifactsWanted, Cancellation, Canceller, FileIn, JobError, JobSpec, Stdin, Work, cancellation, check,
@@ -24,5 +26,9 @@ pub use job::{
 };
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
+pub use session::request as session_request;
+pub use session::{
+    Listed, SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork,
+};
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

@@ -60,7 +60,7 @@ fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
     }
 }
 
-fn limits(request: &JobRequest) -> Result<Limits, InvalidValue> {
+pub(crate) fn limits(request: &JobRequest) -> Result<Limits, InvalidValue> {
     let asked = &request.limits;
     let defaults = Limits::default();
     let memory_bytes = asked.memory_bytes.unwrap_or(defaults.memory_bytes);

@@ -1,6 +1,6 @@
 //! The environment that a job's process starts with: the task contract, and nothing of the host's.
 
-use cofferdam_core::{GuestPath, InvalidValue, JobId, TaskId};
+use cofferdam_core::{GuestPath, InvalidValue, JobId, SessionId, TaskId};
 
 /// The working directory of a job, fresh and gone afterwards.
 pub const WORKSPACE_DIR: &str = "/workspace";
@@ -11,6 +11,9 @@ pub(crate) fn workspace() -> GuestPath {
 
 /// What a job leaves here outlives it.
 pub const ARTIFACTS_DIR: &str = "/workspace/.artifacts";
+
+/// The number of a step, for what runs in it.
+pub(crate) const STEP_VARIABLE: &str = "CYNODE_STEP";
 
 /// Names that begin so are ours; a request cannot set them.
 const RESERVED_PREFIX: &str = "CYNODE_";
@@ -48,6 +51,27 @@ pub(crate) fn task_env(
     task_id: &TaskId,
     terminal: bool,
 ) -> Result<TaskEnv, InvalidValue> {
+    contract(requested, job_id.as_str(), task_id, terminal)
+}
+
+/// The same for a step: it is known by its session's id, and by its number.
+pub(crate) fn session_env(
+    requested: &[(String, String)],
+    id: &SessionId,
+    task_id: &TaskId,
+    step: i64,
+) -> Result<TaskEnv, InvalidValue> {
+    let mut env = contract(requested, id.as_str(), task_id, false)?;
+    env.set(STEP_VARIABLE, &step.to_string());
+    Ok(env)
+}
+
+fn contract(
+    requested: &[(String, String)],
+    id: &str,
+    task_id: &TaskId,
+    terminal: bool,
+) -> Result<TaskEnv, InvalidValue> {
     let mut env = TaskEnv { variables: Vec::with_capacity(requested.len() + 10), warnings: Vec::new() };
     env.variables.extend(default_env());
     if terminal {
@@ -62,7 +86,7 @@ pub(crate) fn task_env(
         }
     }
     env.set("CYNODE_TASK_ID", task_id.as_str());
-    env.set("CYNODE_JOB_ID", job_id.as_str());
+    env.set("CYNODE_JOB_ID", id);
     env.set("CYNODE_WORKSPACE_DIR", WORKSPACE_DIR);
     env.set("CYNODE_ARTIFACTS_DIR", ARTIFACTS_DIR);
     Ok(env)

@@ -1,7 +1,7 @@
 //! What a scenario knows: its service, the job that it is about, and what was last refused.
 
 use crate::service::Service;
-use cofferdam_api::{Command, Job, JobRequest, JobResult};
+use cofferdam_api::{Command, Job, JobRequest, JobResult, Step};
 use cofferdam_client::{ClientError, Refusal};
 use cucumber::World;
 use std::time::Duration;
@@ -14,6 +14,9 @@ pub struct Scene {
     service: Option<Service>,
     job: Option<Job>,
     pub refusal: Option<Refusal>,
+    /// The id of the session that it is about.
+    pub session: String,
+    pub step: Option<Step>,
 }
 
 impl Scene {

@@ -2,6 +2,8 @@
 
 #[path = "features/given_when.rs"]
 mod given_when;
+#[path = "features/session.rs"]
+mod session;
 #[path = "features/then.rs"]
 mod then;
 

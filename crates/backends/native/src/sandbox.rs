@@ -7,8 +7,8 @@ use crate::ports::{self, V4, V6};
 use crate::process::NativeProcess;
 use crate::report;
 use cofferdam_backend::{
-    BackendError, Entry, EntryKind, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result,
-    Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
+    BackendError, Entry, EntryKind, FileStat, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader,
+    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
 use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
@@ -18,6 +18,7 @@ use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
@@ -71,6 +72,9 @@ impl Drop for NativeSandbox {
         }
     }
 }
+
+/// In a folder with more entries than this a link may not be found.
+const LINKS_LOOKED_AT: usize = 10_000;
 
 /// Flags of a file that is opened for the host.
 const READ: i32 = libc::O_RDONLY;
@@ -226,6 +230,46 @@ impl Sandbox for NativeSandbox {
         entries(listing).map_err(|e| BackendError::failed(format!("listing {path}"), e))
     }
 
+    async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
+        let opened = self.open(path, libc::O_PATH, 0, false).await;
+        let file = match opened {
+            Ok(file) => std::fs::File::from(file),
+            // The last name is a link: what it is, its folder tells.
+            Err(BackendError::NotPermitted { .. }) => return self.stat_link(path).await,
+            Err(error) => return Err(error),
+        };
+        let metadata = file.metadata().map_err(|e| BackendError::failed(format!("looking at {path}"), e))?;
+        let kind = match metadata.mode() & libc::S_IFMT {
+            libc::S_IFREG => EntryKind::File,
+            libc::S_IFDIR => EntryKind::Folder,
+            libc::S_IFLNK => EntryKind::Link,
+            _ => EntryKind::Other,
+        };
+        let modified_ms = metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000;
+        Ok(FileStat { kind, size_bytes: metadata.size(), mode: metadata.mode() & 0o7777, modified_ms })
+    }
+
+    async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + 64];
+        let is_folder = kind == EntryKind::Folder;
+        let message = protocol::encode_remove(&mut buffer, request, is_folder, path.relative());
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(path, errno)),
+        }
+    }
+
+    async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; from.as_str().len() + to.as_str().len() + 64];
+        let message = protocol::encode_rename(&mut buffer, request, from.relative(), to.relative());
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(from, errno)),
+        }
+    }
+
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {
         match ports::connect(self.socket(ports::family(V4)).await?, V4, port).await {
             Ok(stream) => Ok(stream),
@@ -322,6 +366,24 @@ impl Sandbox for NativeSandbox {
 }
 
 impl NativeSandbox {
+    /// What a folder says of a link in it; nothing reads the link itself.
+    async fn stat_link(&self, path: &GuestPath) -> Result<FileStat> {
+        let refused = || BackendError::NotPermitted {
+            path: path.to_string(),
+            reason: "a link, or behind one: not followed".to_owned(),
+        };
+        let (folder, name) = path.as_str().rsplit_once('/').ok_or_else(refused)?;
+        let folder = GuestPath::parse("path", if folder.is_empty() { "/" } else { folder })?;
+        let entries = self.list_files(&folder, LINKS_LOOKED_AT).await?;
+        let found = entries.into_iter().find(|entry| entry.name == name.as_bytes()).ok_or_else(refused)?;
+        match found.kind {
+            EntryKind::Link => {
+                Ok(FileStat { kind: found.kind, size_bytes: found.size_bytes, mode: 0o777, modified_ms: 0 })
+            }
+            _ => Err(refused()),
+        }
+    }
+
     async fn freeze(&self, frozen: bool) -> Result<()> {
         if self.connection.waiting().is_closed {
             return Err(gone());

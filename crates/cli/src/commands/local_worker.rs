@@ -1,11 +1,13 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
 use super::desk::Desk;
+use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
 use cofferdam_control::{
-    ArtifactDesk, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker, WorkerCounts,
+    ArtifactDesk, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Stream, Worker,
+    WorkerCounts,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
@@ -24,6 +26,7 @@ const SIGTERM: i32 = 15;
 #[derive(Debug)]
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
+    sessions: LocalSessions,
     backend: Arc<dyn Backend>,
 }
 
@@ -36,9 +39,10 @@ impl LocalWorker {
                 pool.keep_ready(&spec, by_name("language", language).ok(), count);
             }
         }
+        let sessions = LocalSessions::start(&pool);
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, backend }
+        Self { pool, sessions, backend }
     }
 }
 
@@ -76,6 +80,10 @@ impl Checker for RequestChecker {
 
 #[async_trait]
 impl Worker for LocalWorker {
+    fn sessions(&self) -> Option<&dyn SessionWorker> {
+        Some(&self.sessions)
+    }
+
     async fn health(&self) -> Health {
         match self.backend.health().await {
             Ok(()) => Health::Ready,

@@ -9,6 +9,7 @@ mod control;
 mod data_folder;
 mod desk;
 mod doctor;
+mod local_sessions;
 mod local_worker;
 mod observing;
 mod receipt;
@@ -58,6 +59,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Job { command } => remote::job::job(command),
+        Command::Session { command } => remote::session::session(command),
         Command::Key { command } => remote::key::key(command),
         Command::Tenant { command } => remote::tenant::tenant(command),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),

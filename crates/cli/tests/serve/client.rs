@@ -89,6 +89,17 @@ impl Client {
         Ok(stream)
     }
 
+    /// Says how much will come, and leaves it to the caller to send it.
+    pub(crate) fn announce(&self, method: &str, path: &str, length: usize) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (key, host) = (&self.key, &self.host);
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{key}Content-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        Ok(stream)
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", "").expect("an answer")
     }

@@ -11,6 +11,7 @@ use cofferdam_policy::Permit;
 use cofferdam_store::{Accepted, Idempotency, JobSize, NewJob};
 use cofferdam_telemetry::{TRACE, current_traceparent};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracing::{Instrument, info_span};
@@ -130,7 +131,7 @@ impl Control {
 
 impl Control {
     /// Refuses what no worker that is there could ever run.
-    fn check_fit(&self, demand: &Demand) -> Result<()> {
+    pub(crate) fn check_fit(&self, demand: &Demand) -> Result<()> {
         let fleet = &self.parts.fleet;
         if !fleet.has_open() {
             return Err(ControlError::Unavailable("no worker is there to run jobs".to_owned()));
@@ -197,12 +198,17 @@ fn check(request: &JobRequest) -> Result<()> {
         let value = request.worker_labels.len().to_string();
         return Err(InvalidValue::new("worker_labels", value, "it may have at most 32 entries").into());
     }
-    if request.metadata.len() > MAX_METADATA {
-        let value = request.metadata.len().to_string();
+    check_metadata(&request.metadata)
+}
+
+/// The caller's own notes.
+pub(crate) fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<()> {
+    if metadata.len() > MAX_METADATA {
+        let value = metadata.len().to_string();
         return Err(InvalidValue::new("metadata", value, "it may have at most 32 entries").into());
     }
     let is_long = |(name, value): (&String, &String)| name.len().max(value.len()) > MAX_METADATA_BYTES;
-    if let Some((name, _)) = request.metadata.iter().find(|entry| is_long(*entry)) {
+    if let Some((name, _)) = metadata.iter().find(|entry| is_long(*entry)) {
         let fix = "a name and its value may have at most 512 bytes each";
         return Err(InvalidValue::new("metadata", name, fix).into());
     }

@@ -1,48 +1,21 @@
-//! The output of a running job on its way into the store.
+//! What a running job tells: its output on its way into the store, when it begins, and where its artifacts go.
 
-use super::run::KeptStream;
 use crate::artifacts::{ArtifactDesk, Keeper};
+use crate::output_log::{KeptStream, OutputLog, Right};
 use crate::running::Handle;
 use crate::worker::{OutputSink, Stream};
-use crate::{Control, Phase, now_ms};
+use crate::{Control, Phase};
 use async_trait::async_trait;
-use cofferdam_core::CutCharacter;
-use cofferdam_proof::Hasher;
-use cofferdam_store::{OutputEvent, OutputKind, OutputTail};
+use cofferdam_store::{OutputEvent, OutputTail};
 use cofferdam_telemetry::TRACE;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::{Span, info_span};
-
-/// Output is kept when there is so much of it, or after a while, whichever comes first.
-const KEEP_BYTES: usize = 64 << 10;
-const KEEP_AFTER: Duration = Duration::from_millis(100);
-
-/// How much of each stream is kept where the request does not say. What comes after is dropped, and an event says so.
-pub(super) const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
 
 /// A job's output on its way into the store.
 pub(super) struct Log {
-    control: Control,
-    id: String,
-    fence: i64,
-    handle: Handle,
+    output: OutputLog,
     pub(super) keeper: Option<Arc<Keeper>>,
-    next_seq: i64,
-    waiting: Vec<OutputEvent>,
-    waiting_bytes: usize,
-    /// So many of those were tried to be kept, and may have been: they must not change any more.
-    tried: usize,
-    kept: [usize; 2],
-    /// What comes once more of each stream, and is kept already.
-    skip: [usize; 2],
-    most: usize,
-    /// Whether something of a stream was dropped; then nothing more of it is kept.
-    is_full: [bool; 2],
-    /// The beginning of a character whose end has not come yet.
-    cut: [CutCharacter; 2],
-    hashers: [Hasher; 2],
-    since: tokio::time::Instant,
     phase: PhaseSpan,
     is_elsewhere: bool,
 }
@@ -81,21 +54,7 @@ impl Log {
             control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
         Self {
             keeper: keeper.map(Arc::new),
-            control,
-            id,
-            fence,
-            handle,
-            next_seq: 1,
-            waiting: Vec::new(),
-            waiting_bytes: 0,
-            tried: 0,
-            kept: [0; 2],
-            skip: [0; 2],
-            most,
-            is_full: [false; 2],
-            cut: Default::default(),
-            hashers: Default::default(),
-            since: tokio::time::Instant::now(),
+            output: OutputLog::new(control, id, Right::Job { fence }, handle, most),
             phase: PhaseSpan::begin(Phase::SandboxStart, is_elsewhere),
             is_elsewhere,
         }
@@ -103,46 +62,13 @@ impl Log {
 
     /// Goes on after what another attempt, or another owner of this one, has kept.
     pub(super) fn go_on(&mut self, tail: OutputTail, is_same_attempt: bool) {
-        self.next_seq = tail.last_seq + 1;
-        if is_same_attempt {
-            self.skip = [tail.stdout_bytes as usize, tail.stderr_bytes as usize];
-            self.kept = self.skip;
-            // Whoever kept all that may be kept has said so.
-            self.is_full = self.kept.map(|kept| kept >= self.most);
-        }
-    }
-
-    fn add(&mut self, kind: OutputKind, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        self.waiting_bytes += bytes.len();
-        let is_open = self.waiting.len() > self.tried;
-        // What comes in many small pieces is one event for as long as nobody has seen it.
-        if let Some(last) = self.waiting.last_mut()
-            && is_open
-            && last.kind == kind
-            && kind != OutputKind::Truncated
-            && last.bytes.len() + bytes.len() <= KEEP_BYTES
-        {
-            last.bytes.extend_from_slice(bytes);
-            return;
-        }
-        self.waiting.push(OutputEvent { seq: self.next_seq, kind, at_ms: now_ms(), bytes: bytes.to_vec() });
-        self.next_seq += 1;
+        self.output.go_on(tail, is_same_attempt);
     }
 
     /// What the streams were, and what of them is not in the store yet.
-    pub(super) fn into_kept(mut self) -> ([KeptStream; 2], Vec<OutputEvent>) {
-        self.control.parts.metrics.phase(self.phase.phase, self.phase.began.elapsed());
-        for (at, kind) in [OutputKind::Stdout, OutputKind::Stderr].into_iter().enumerate() {
-            let rest = self.cut[at].end();
-            self.add(kind, &rest);
-        }
-        let [out, err] = self.hashers;
-        let [out_bytes, err_bytes] = self.kept;
-        let kept = |hasher: Hasher, size_bytes| KeptStream { sha256: hasher.finish(), size_bytes };
-        ([kept(out, out_bytes), kept(err, err_bytes)], self.waiting)
+    pub(super) fn into_kept(self) -> ([KeptStream; 2], Vec<OutputEvent>) {
+        self.output.control.parts.metrics.phase(self.phase.phase, self.phase.began.elapsed());
+        self.output.into_kept()
     }
 }
 
@@ -150,55 +76,18 @@ impl Log {
 impl OutputSink for Log {
     fn started(&mut self) {
         if self.phase.phase == Phase::SandboxStart {
-            self.control.parts.metrics.phase(Phase::SandboxStart, self.phase.began.elapsed());
+            let metrics = &self.output.control.parts.metrics;
+            metrics.phase(Phase::SandboxStart, self.phase.began.elapsed());
             self.phase = PhaseSpan::begin(Phase::Run, self.is_elsewhere);
         }
     }
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        let (at, kind, name) = match stream {
-            Stream::Stdout => (0, OutputKind::Stdout, "stdout"),
-            Stream::Stderr => (1, OutputKind::Stderr, "stderr"),
-        };
-        let known = self.skip[at].min(bytes.len());
-        self.skip[at] -= known;
-        // What is kept already is a part of the whole, too.
-        self.hashers[at].update(&bytes[..known]);
-        let bytes = &bytes[known..];
-        let room = self.most.saturating_sub(self.kept[at]);
-        let taken = room.min(bytes.len());
-        if taken > 0 {
-            // No event ends inside a character.
-            let whole = self.cut[at].push(&bytes[..taken]);
-            self.add(kind, &whole);
-            self.hashers[at].update(&bytes[..taken]);
-            self.kept[at] += taken;
-        }
-        if taken < bytes.len() && !self.is_full[at] {
-            // Once for each stream: from here on nothing of it is kept.
-            self.is_full[at] = true;
-            let rest = self.cut[at].end();
-            self.add(kind, &rest);
-            self.add(OutputKind::Truncated, name.as_bytes());
-        }
+        self.output.push(stream, bytes);
     }
 
     async fn ready(&mut self) {
-        let is_due = self.waiting_bytes >= KEEP_BYTES || self.since.elapsed() >= KEEP_AFTER;
-        if self.waiting.is_empty() || !is_due {
-            return;
-        }
-        let events = self.waiting.clone();
-        self.tried = events.len();
-        // What could not be kept now goes with the next, or with the end.
-        if self.control.parts.store.append_output(self.id.clone(), self.fence, events).await.is_ok() {
-            self.control.parts.feeds.tell_output(&self.id, &self.waiting);
-            self.waiting.clear();
-            self.tried = 0;
-            self.waiting_bytes = 0;
-            self.handle.tell();
-        }
-        self.since = tokio::time::Instant::now();
+        self.output.ready().await;
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {

@@ -10,9 +10,9 @@ mod retry;
 mod run;
 mod view;
 
-pub(crate) use create::demand;
+pub(crate) use create::{check_metadata, demand};
 pub(crate) use retry::give_up;
-pub(crate) use run::Attempt;
+pub(crate) use run::{Attempt, message as outcome_message};
 
 pub use create::Submitted;
 pub use view::job_view;

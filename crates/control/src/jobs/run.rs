@@ -1,14 +1,14 @@
 //! The run of a job that this process has claimed, from the claim to its end in the store.
 
-use super::log::{Log, MAX_BYTES};
+use super::log::Log;
 use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
+use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::running::Handle;
 use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, Phase, now_ms};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
-use cofferdam_proof::Digest;
 use cofferdam_store::{AuditEvent, Finish, GivenUp, Next, OutputEvent, OutputTail, StoreError};
 use cofferdam_telemetry::TRACE;
 use serde_json::json;
@@ -276,14 +276,8 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
     (state, reason, message, Some(result))
 }
 
-/// What was kept of a stream. The bytes go earlier than the job, so this stays with it.
-pub(super) struct KeptStream {
-    pub(super) sha256: Digest,
-    pub(super) size_bytes: usize,
-}
-
 /// What happened, for people.
-fn message(outcome: &Outcome) -> Option<String> {
+pub(crate) fn message(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Exited { code: 0 } => return None,
         Outcome::Exited { code } => format!("it exited with code {code}"),

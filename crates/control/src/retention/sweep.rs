@@ -21,6 +21,7 @@ pub struct Swept {
     pub idempotency: u64,
     pub output: u64,
     pub jobs: u64,
+    pub sessions: u64,
     pub audit: u64,
     /// Pages given back to the disk.
     pub pages: u64,
@@ -67,6 +68,10 @@ impl Control {
             Some(before) => all(&mut pace, || store.expire_jobs(before, now)).await?,
             None => 0,
         };
+        let sessions = match retention.jobs.before(now) {
+            Some(before) => all(&mut pace, || store.expire_sessions(before, now)).await?,
+            None => 0,
+        };
         let output = match retention.output.before(now) {
             Some(before) => all(&mut pace, || store.expire_output(before, now)).await?,
             None => 0,
@@ -77,7 +82,7 @@ impl Control {
         };
         // A chain that cannot be shortened is no reason to keep the space of everything else.
         let pages = shrink(&mut pace, store).await?;
-        Ok(Swept { idempotency, output, jobs, audit: audit?, pages })
+        Ok(Swept { idempotency, output, jobs, sessions, audit: audit?, pages })
     }
 }
 

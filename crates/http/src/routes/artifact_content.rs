@@ -164,7 +164,7 @@ fn has_tag(headers: &HeaderMap, name: &HeaderName, etag: &HeaderValue) -> bool {
     list.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == "*" || tag == etag)
 }
 
-fn unsatisfiable(size: u64) -> axum::response::Response {
+pub(crate) fn unsatisfiable(size: u64) -> axum::response::Response {
     let text = format!("there are only {size} bytes");
     let problem = Problem::new(ErrorCode::RangeNotSatisfiable, text, "ask for a part that is there");
     let mut response = problem.into_response();

@@ -1,7 +1,7 @@
 //! `/v1/artifacts`: records.
 
 use super::artifact_content::{__path_download, __path_upload, download, upload};
-use super::jobs::idempotency_key;
+use crate::idempotency::idempotency_key;
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::{Body, body_or_default};

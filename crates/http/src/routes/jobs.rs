@@ -5,26 +5,24 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::cursor::{page, read_cursor};
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::idempotency::idempotency_key;
 use crate::last_event::last_event_id;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
+use crate::stream::{event, output_event};
 use crate::while_valid::while_valid;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
-    CompleteData, ErrorData, InitData, Job, JobList, JobRequest, OutputData, StreamEvent, TruncatedData,
-    WebhookMade,
+    CompleteData, ErrorData, InitData, Job, JobList, JobRequest, StreamEvent, TruncatedData, WebhookMade,
 };
 use cofferdam_control::{Control, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
-use cofferdam_store::{JobFilter, JobRecord, OutputEvent, OutputKind};
+use cofferdam_store::{JobFilter, JobRecord};
 use futures_util::stream::Stream;
-use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -100,16 +98,6 @@ async fn create(
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };
     answer(&control, status, job, submitted.webhook).await
-}
-
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, InvalidValue> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default();
-    let is_plain = !text.is_empty() && text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_plain {
-        return Ok(Some(text.to_owned()));
-    }
-    Err(InvalidValue::new("Idempotency-Key", text, "it must be 1 to 255 visible ASCII characters"))
 }
 
 /// A job with its result, which lies in pieces while it is kept.
@@ -282,31 +270,6 @@ fn stream(
             Some((futures_util::stream::iter(events), (control, permit, id, follower, place)))
         });
     futures_util::StreamExt::flatten(events)
-}
-
-fn event(name: &str, seq: Option<i64>, data: &impl Serialize) -> Event {
-    let event = Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default());
-    match seq {
-        Some(seq) => event.id(seq.to_string()),
-        None => event,
-    }
-}
-
-fn output_event(id: &str, output: &OutputEvent) -> Event {
-    let (seq, name) = (output.seq, output.kind.as_str());
-    let text = || String::from_utf8_lossy(&output.bytes).into_owned();
-    match output.kind {
-        OutputKind::Init => {
-            let attempt = text().parse().ok();
-            event(name, Some(seq), &InitData { seq, id: id.to_owned(), attempt })
-        }
-        OutputKind::Truncated => event(name, Some(seq), &TruncatedData { seq, stream: text(), reason: None }),
-        OutputKind::Stdout | OutputKind::Stderr => {
-            let is_text = std::str::from_utf8(&output.bytes).is_ok();
-            let base64 = (!is_text).then(|| STANDARD.encode(&output.bytes));
-            event(name, Some(seq), &OutputData { seq, text: text(), base64 })
-        }
-    }
 }
 
 /// The last two events of a job, less what was seen: what came of it, and that nothing more will come.

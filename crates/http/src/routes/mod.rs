@@ -10,6 +10,7 @@ mod jobs;
 mod keys;
 mod metrics;
 mod receipts;
+mod sessions;
 mod signing_keys;
 mod tenants;
 pub(crate) mod workers;
@@ -25,6 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// Every route, and with it the document.
 pub(crate) fn all() -> OpenApiRouter<Control> {
     let resources = jobs::routes()
+        .merge(sessions::routes())
         .merge(keys::routes())
         .merge(artifacts::routes())
         .merge(audit::routes())

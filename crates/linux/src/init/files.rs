@@ -106,8 +106,34 @@ pub(super) fn as_user<T>(plan: &InitPlan<'_>, act: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Removes a file, or a folder that is empty, with the sandbox user's rights.
+pub(super) fn remove_as_user(plan: &InitPlan<'_>, path: &CStr, is_folder: bool) -> Result<()> {
+    as_user(plan, || {
+        let (folder, name) = parent(path)?;
+        match is_folder {
+            true => sys::rmdir(folder.as_raw_fd(), name),
+            false => sys::unlink(folder.as_raw_fd(), name),
+        }
+    })
+}
+
+/// Renames something with the sandbox user's rights. Neither place is reached through a link.
+pub(super) fn rename(plan: &InitPlan<'_>, from: &CStr, to: &CStr) -> Result<()> {
+    as_user(plan, || {
+        make_parents_of(to)?;
+        let ((from, old), (to, new)) = (parent(from)?, parent(to)?);
+        sys::rename(from.as_raw_fd(), old, to.as_raw_fd(), new)
+    })
+}
+
 /// Removes a file through its folder, which is opened without following a link.
 fn remove(path: &CStr) -> Result<()> {
+    let (folder, name) = parent(path)?;
+    sys::unlink(folder.as_raw_fd(), name)
+}
+
+/// The folder of a path, opened without following a link, and the last name in it.
+fn parent(path: &CStr) -> Result<(OwnedFd, &CStr)> {
     let bytes = path.to_bytes_with_nul();
     let cut = bytes.iter().rposition(|b| *b == b'/').ok_or(Errno(libc::EACCES))?;
     let mut folder = [0u8; libc::PATH_MAX as usize];
@@ -115,7 +141,7 @@ fn remove(path: &CStr) -> Result<()> {
     let folder = CStr::from_bytes_until_nul(&folder).map_err(|_| Errno(libc::EINVAL))?;
     let name = CStr::from_bytes_with_nul(&bytes[cut + 1..]).map_err(|_| Errno(libc::EINVAL))?;
     let folder = sys::openat2(sys::CWD, folder, libc::O_PATH | libc::O_DIRECTORY, 0, ANCHORED)?;
-    sys::unlink(folder.as_raw_fd(), name)
+    Ok((folder, name))
 }
 
 fn make_parents_of(path: &CStr) -> Result<()> {

@@ -202,6 +202,12 @@ impl Server<'_> {
             Ok(Request::MakeFolder { request, path }) => {
                 reply(request, files::make_folder(self.plan, path).map(|()| None));
             }
+            Ok(Request::Remove { request, is_folder, path }) => {
+                reply(request, files::remove_as_user(self.plan, path, is_folder).map(|()| None));
+            }
+            Ok(Request::Rename { request, from, to }) => {
+                reply(request, files::rename(self.plan, from, to).map(|()| None));
+            }
             Ok(Request::List { request, limit, path }) => {
                 reply(request, files::list(self.plan, path, limit).map(Some));
             }

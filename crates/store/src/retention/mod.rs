@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
 pub(crate) mod output;
+mod sessions;
 mod space;
 
 pub use audit::Checkpoint;

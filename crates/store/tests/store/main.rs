@@ -26,6 +26,8 @@ mod plans;
 mod postgres;
 mod restart;
 mod retention;
+mod sessions;
+mod steps;
 mod tenants;
 mod texts;
 mod upgrade;
@@ -93,6 +95,14 @@ on_both_engines! {
         half_removed_output_is_not_taken_for_all_of_it, only_jobs_that_ended_long_ago_go,
         a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
         a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
+    sessions: a_session_is_there_with_its_place, a_session_that_is_made_becomes_ready_once,
+        the_same_request_makes_one_session, a_deadline_only_moves_away, sessions_end_when_due_and_not_before,
+        an_end_is_written_once_and_its_cause_stays, what_a_dead_node_had_is_lost,
+        session_lists_are_filtered_and_paged, sessions_and_jobs_share_a_worker_and_a_quota;
+    steps: steps_are_numbered_and_queue_by_context, a_named_step_is_made_once, only_a_ready_session_takes_steps,
+        steps_end_with_their_session, a_stale_worker_writes_nothing,
+        a_step_keeps_its_output_until_its_session_is_cleared, whoever_interrupts_first_has_interrupted,
+        a_session_in_use_is_not_idle, old_sessions_go_with_everything;
     upgrade: everything_of_version_1_is_there, a_step_that_fails_has_not_happened;
     killed: a_migration_that_was_killed_is_finished_by_the_next;
     plans: nothing_reads_a_whole_table;

@@ -15,8 +15,11 @@ mod supervise;
 mod tests;
 mod verdict;
 
+pub(crate) use cancel::Request;
 pub use cancel::{Cancellation, Canceller, cancellation};
 pub use error::JobError;
 pub(crate) use run::run_ahead;
 pub use run::{check, run, run_in, run_keeping};
 pub use spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work, sandbox_spec};
+pub(crate) use streams::Streams;
+pub(crate) use supervise::{Cause, supervise};

@@ -32,7 +32,7 @@ const END_OF_TRANSMISSION: &[u8] = b"\x04";
 const EIO: i32 = 5;
 
 /// The three streams of one process.
-pub(super) struct Streams {
+pub(crate) struct Streams {
     output: Output,
     input: Option<Input>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Kept {
 
 impl Streams {
     /// Takes the streams of a process that began at `began`; `stdin` is what it shall read.
-    pub(super) fn take(process: &dyn Process, stdin: Option<Reader>, terminal: bool, began: Instant) -> Self {
+    pub(crate) fn take(process: &dyn Process, stdin: Option<Reader>, terminal: bool, began: Instant) -> Self {
         let side = |reader| Side {
             reader,
             buffer: Vec::new(),
@@ -74,7 +74,7 @@ impl Streams {
     }
 
     /// Moves bytes both ways for as long as it is polled.
-    pub(super) async fn forward(&mut self, live: &mut dyn LiveOutput) -> Infallible {
+    pub(crate) async fn forward(&mut self, live: &mut dyn LiveOutput) -> Infallible {
         let input = async {
             if let Some(input) = &mut self.input {
                 input.feed().await;
@@ -122,6 +122,35 @@ impl Streams {
             }
         };
         timeout(AT_ONCE, rest).await.is_ok()
+    }
+
+    /// Passes on what comes next; false when both streams are at their end. May be dropped while waiting.
+    pub(crate) async fn next(&mut self, live: &mut dyn LiveOutput) -> bool {
+        match self.output.read().await {
+            Some(stream) => {
+                self.output.pass_on(stream, live);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// How many streams went past their limit, and what went wrong with them.
+    pub(crate) fn verdict(&self) -> (u64, Option<String>) {
+        let sides = [&self.output.stdout, &self.output.stderr];
+        let dropped = sides.iter().filter(|side| side.dropped_at.is_some()).count() as u64;
+        (dropped, sides.iter().find_map(|side| side.error.as_ref().map(ToString::to_string)))
+    }
+
+    /// Reads to the end of both streams and keeps nothing.
+    pub(crate) async fn discard(mut self) {
+        for side in [&mut self.output.stdout, &mut self.output.stderr] {
+            side.kept = CapturedOutput::default();
+        }
+        while self.output.read().await.is_some() {
+            self.output.stdout.buffer.clear();
+            self.output.stderr.buffer.clear();
+        }
     }
 
     /// Reads what a dead process left, to its end.

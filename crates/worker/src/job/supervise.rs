@@ -11,7 +11,7 @@ const SIGTERM: i32 = 15;
 
 /// What made a process end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     Itself,
     Deadline,
     Cancelled { by: String },
@@ -19,17 +19,17 @@ pub(super) enum Cause {
 
 /// The end of a process, as far as it is known when the sandbox still stands.
 #[derive(Debug)]
-pub(super) struct Ending {
-    pub(super) cause: Cause,
+pub(crate) struct Ending {
+    pub(crate) cause: Cause,
     /// `None` while it still runs: the sandbox is about to take it along.
-    pub(super) status: Option<Result<ExitStatus, BackendError>>,
+    pub(crate) status: Option<Result<ExitStatus, BackendError>>,
     /// Whoever asked wants nothing but the end.
-    pub(super) forced: bool,
+    pub(crate) forced: bool,
 }
 
 /// Waits for the process to end. At the deadline, or when asked, it is told by a signal and has `grace` to
 /// end; another request cuts that short.
-pub(super) async fn supervise(
+pub(crate) async fn supervise(
     process: &dyn Process,
     deadline: Instant,
     grace: Duration,

@@ -4,6 +4,7 @@ pub(super) mod failure;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
+pub(super) mod session;
 mod table;
 pub(super) mod tenant;
 

@@ -1,0 +1,113 @@
+//! Sessions on the wire.
+
+use crate::LimitsRequest;
+use cofferdam_core::{EndCause, NetworkPolicy, SessionState};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// `POST /v1/sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"ttl_seconds": 600}))]
+pub struct SessionRequest {
+    /// The session ends so long after it was made, unless it is extended. An hour, unless it says otherwise.
+    #[schema(minimum = 1, example = 600)]
+    pub ttl_seconds: Option<u64>,
+    /// It also ends when no step has run, and nothing else was asked of it, for so long.
+    #[schema(minimum = 1, example = 300)]
+    pub idle_timeout_seconds: Option<u64>,
+    /// Set for every step, besides what every program gets. `CYNODE_*` is not for requests.
+    pub env: BTreeMap<String, String>,
+    /// Of all that runs in it; `output_bytes` is of each step.
+    pub limits: LimitsRequest,
+    /// `none` or `restricted`; both are loopback only for now. Anything else is `none`, with a warning.
+    #[schema(example = "none")]
+    pub network_policy: Option<String>,
+    /// What makes the sandbox; `native` is all that there is for now.
+    #[schema(example = "native")]
+    pub backend: Option<String>,
+    /// The root filesystem; `host` is all that there is for now.
+    #[schema(example = "host")]
+    pub image: Option<String>,
+    /// Not built yet.
+    pub profile: Option<String>,
+    /// `delete` is all that there is for now.
+    #[schema(example = "delete")]
+    pub on_expiry: Option<String>,
+    /// Not built yet.
+    pub snapshot: Option<String>,
+    /// Not built yet.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub secrets: Option<serde_json::Value>,
+    /// Your own id for what the session serves; the session's own, unless given.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
+    pub task_id: Option<String>,
+    /// The agent whose session it is; the key's own, unless given.
+    pub agent: Option<String>,
+    /// Your own notes, at most 32, each name and value of at most 512 bytes.
+    pub metadata: BTreeMap<String, String>,
+    /// Only a worker that carries all of these has it.
+    pub worker_labels: BTreeMap<String, String>,
+}
+
+/// A session, as it is answered everywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    #[schema(example = "ses-aaaaaaaaaaaaaaaa")]
+    pub id: String,
+    pub task_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    pub status: SessionStatus,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it ends, unless it is extended.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+    /// When it was last used; the idle time-out counts from here.
+    #[schema(format = DateTime)]
+    pub last_used_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_seconds: Option<u64>,
+    /// How many steps it has taken.
+    pub steps: i64,
+    pub metadata: BTreeMap<String, String>,
+    pub network_policy_applied: NetworkPolicy,
+    /// The enclosure that it is in, once that is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_id: Option<String>,
+    /// What the request says that has no effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionStatus {
+    pub state: SessionState,
+    /// Why it ended.
+    pub cause: Option<EndCause>,
+    /// The same for people.
+    pub message: Option<String>,
+    #[schema(format = DateTime)]
+    pub last_transition_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionList {
+    pub sessions: Vec<Session>,
+    /// For the next page; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// `POST /v1/sessions/{id}/extend`: one of the two. A deadline that is further off already stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"ttl_seconds": 600}))]
+pub struct SessionExtend {
+    /// From now.
+    #[schema(minimum = 1, example = 600)]
+    pub ttl_seconds: Option<u64>,
+    #[schema(format = DateTime, example = "2031-01-01T00:00:00.000Z")]
+    pub expires_at: Option<String>,
+}

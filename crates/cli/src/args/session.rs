@@ -1,0 +1,181 @@
+//! The words of `cofferdam session`.
+
+use super::RemoteArgs;
+use clap::{Args, Subcommand};
+
+pub(super) const SESSION_EXAMPLES: &str = "\
+The service is the one at COFFERDAM_URL (http://127.0.0.1:8080 unless set), the key that of
+COFFERDAM_API_KEY, or in the file of --key-file.
+
+Examples:
+  id=$(cofferdam session create --ttl-seconds 600)
+  cofferdam session exec $id -c 'x = 41'
+  cofferdam session exec $id -c 'x + 1'
+  cofferdam session rm $id";
+
+const CREATE_EXAMPLES: &str = "\
+The session's id is all that stdout gets.
+
+Examples:
+  cofferdam session create --ttl-seconds 600 --idle-timeout-seconds 60
+  cofferdam session create --memory 512m --env LEVEL=2 --json";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  cofferdam session list --state ready
+  cofferdam session list --json | jq -r '.sessions[].id'";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  cofferdam session show ses-aaaaaaaaaaaaaaaa";
+
+const EXEC_EXAMPLES: &str = "\
+Code runs in an interpreter that stays, and so does what it sets. Exit code: that of the command;
+124 timed out, 125 it could not be run, 128+n ended by signal n, 137 out of memory.
+
+Examples:
+  cofferdam session exec ses-aaaaaaaaaaaaaaaa -c 'import math; math.pi'
+  cofferdam session exec ses-aaaaaaaaaaaaaaaa --lang bash -c 'cd /tmp; pwd'
+  cofferdam session exec ses-aaaaaaaaaaaaaaaa -- ls -l";
+
+const EXTEND_EXAMPLES: &str = "\
+A deadline that is further off already stays.
+
+Examples:
+  cofferdam session extend --ttl-seconds 3600 ses-aaaaaaaaaaaaaaaa";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  cofferdam session rm ses-aaaaaaaaaaaaaaaa";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Make a session
+    #[command(after_help = CREATE_EXAMPLES)]
+    Create(SessionCreateArgs),
+    /// List sessions, the newest first
+    #[command(after_help = LIST_EXAMPLES, visible_alias = "ls")]
+    List(SessionListArgs),
+    /// Show a session
+    #[command(after_help = SHOW_EXAMPLES, visible_alias = "get")]
+    Show(SessionArgs),
+    /// Run code or a command in a session, and show its output
+    #[command(after_help = EXEC_EXAMPLES)]
+    Exec(SessionExecArgs),
+    /// Put a session's deadline off
+    #[command(after_help = EXTEND_EXAMPLES)]
+    Extend(SessionExtendArgs),
+    /// End a session, and everything in it
+    #[command(after_help = DELETE_EXAMPLES, visible_alias = "rm")]
+    Delete(SessionArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionCreateArgs {
+    /// It ends so long after it was made
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ttl_seconds: Option<u64>,
+
+    /// It also ends when nobody uses it for so long
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_timeout_seconds: Option<u64>,
+
+    /// Memory of all that runs in it, such as 512m
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// A variable for every step; may be given more than once
+    #[arg(long, short = 'e', value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+
+    /// A note of your own; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) metadata: Vec<String>,
+
+    /// Your own id for what it serves
+    #[arg(long, value_name = "ID")]
+    pub(crate) task_id: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionListArgs {
+    /// Only those in this state
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Option<String>,
+
+    /// Only those of this task
+    #[arg(long, value_name = "ID")]
+    pub(crate) task_id: Option<String>,
+
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// How many, at most 500
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: u32,
+
+    /// Goes on where a page ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionExtendArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// From now
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ttl_seconds: u64,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionExecArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Code to run
+    #[arg(long, short = 'c', value_name = "CODE")]
+    pub(crate) code: Option<String>,
+
+    /// What the code is written in
+    #[arg(long, value_name = "LANGUAGE", default_value = "python")]
+    pub(crate) lang: String,
+
+    /// Whose interpreter, and in which queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Ends it after this time
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout_ms: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+
+    /// A program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}

@@ -1,0 +1,239 @@
+//! The sessions of the worker in the same process, behind the trait that control knows.
+
+use async_trait::async_trait;
+use cofferdam_api::{FileInfo, FileKind, FileList, RichResult, StepError, StepResult};
+use cofferdam_backend::{EntryKind, FileStat};
+use cofferdam_control::{
+    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
+    StepSink, Stream,
+};
+use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
+use cofferdam_worker::{
+    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown,
+    StepOutput, cancellation, session_request,
+};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Sandboxes kept ready from the start; demand brings more.
+const READY: usize = 2;
+
+/// SIGINT, as a terminal would: what is interrupted may go on living.
+const SIGINT: i32 = 2;
+
+#[derive(Debug)]
+pub(super) struct LocalSessions {
+    sessions: Sessions,
+}
+
+impl LocalSessions {
+    pub(super) fn start(pool: &Arc<Pool>) -> Self {
+        let sessions = Sessions::new(Arc::clone(pool));
+        sessions.keep_ready(&SessionSpec::new(SessionId::from_random([0; 10]), 0), READY);
+        Self { sessions }
+    }
+}
+
+/// Passes output on from the one trait to the other.
+struct Sink<'s>(&'s mut dyn StepSink);
+
+#[async_trait]
+impl LiveOutput for Sink<'_> {
+    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let stream = match stream {
+            OutputStream::Stdout => Stream::Stdout,
+            OutputStream::Stderr => Stream::Stderr,
+        };
+        self.0.push(stream, bytes);
+    }
+
+    async fn ready(&mut self) {
+        self.0.ready().await;
+    }
+}
+
+#[async_trait]
+impl StepOutput for Sink<'_> {
+    async fn begun(&mut self) {
+        self.0.begun().await;
+    }
+
+    fn show(&mut self, shown: Shown) {
+        let Shown { kind, data } = shown;
+        self.0.show(RichResult { kind, data });
+    }
+}
+
+#[async_trait]
+impl SessionWorker for LocalSessions {
+    async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure> {
+        let SessionOrder { id, task_id, generation, request } = order;
+        let spec = session_request::session(id, task_id, generation, request);
+        let spec = spec.map_err(|error| failure(&error.into()))?;
+        let sandbox_id = self.sessions.start(spec).await.map_err(|error| failure(&error))?.to_string();
+        Ok(SessionStarted { sandbox_id })
+    }
+
+    async fn step(
+        &self,
+        order: StepOrder,
+        output: &mut dyn StepSink,
+        mut interrupted: watch::Receiver<Option<String>>,
+    ) -> StepEnd {
+        let StepOrder { session, generation, number, request } = order;
+        let spec = match session_request::step(number, request) {
+            Ok(spec) => spec,
+            Err(error) => return StepEnd::Errored(failure(&error.into())),
+        };
+        let (canceller, cancel) = cancellation();
+        let mut sink = Sink(output);
+        let run = self.sessions.step(&session, generation, spec, &mut sink, cancel);
+        let listen = async {
+            if let Ok(by) = interrupted.wait_for(Option::is_some).await.map(|by| by.clone()) {
+                canceller.cancel(by.unwrap_or_default(), SIGINT);
+            }
+            std::future::pending::<()>().await;
+        };
+        let end = tokio::select! {
+            end = run => end,
+            () = listen => unreachable!("it waits for ever"),
+        };
+        match end {
+            Ok(end) => StepEnd::Result(Box::new(result(end))),
+            Err(SessionError::Unknown) => {
+                StepEnd::Lost { why: "its session is not there any more".to_owned() }
+            }
+            Err(error) => StepEnd::Errored(failure(&error)),
+        }
+    }
+
+    async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: &str,
+        context: &str,
+    ) -> Result<(), SessionFailure> {
+        let language: KernelLanguage =
+            language.parse().map_err(|error: InvalidValue| failure(&error.into()))?;
+        let restarted = self.sessions.restart_context(id, generation, language, context).await;
+        restarted.map_err(|error| failure(&error))
+    }
+
+    async fn stat_file(&self, at: &Placed, path: &GuestPath) -> Result<FileInfo, SessionFailure> {
+        let stat = self.sessions.stat_file(&at.id, at.generation, path).await;
+        stat.map(|stat| info(path, &stat)).map_err(|error| failure(&error))
+    }
+
+    async fn read_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+    ) -> Result<(FileInfo, FileReader), SessionFailure> {
+        let opened = self.sessions.read_file(&at.id, at.generation, path).await;
+        opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
+    }
+
+    async fn write_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        mode: u32,
+        content: FileReader,
+    ) -> Result<u64, SessionFailure> {
+        let written = self.sessions.write_file(&at.id, at.generation, path, mode, content).await;
+        written.map_err(|error| failure(&error))
+    }
+
+    async fn list_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        depth: usize,
+        limit: usize,
+    ) -> Result<FileList, SessionFailure> {
+        let listed = self.sessions.list_files(&at.id, at.generation, path, depth, limit).await;
+        let (found, truncated) = listed.map_err(|error| failure(&error))?;
+        let files = found.into_iter().map(|Listed { path, kind, size_bytes }| FileInfo {
+            path,
+            kind: kind_of(kind),
+            size_bytes,
+            mode: None,
+            modified_at: None,
+        });
+        Ok(FileList { files: files.collect(), truncated })
+    }
+
+    async fn make_folder(&self, at: &Placed, path: &GuestPath) -> Result<(), SessionFailure> {
+        self.sessions.make_folder(&at.id, at.generation, path).await.map_err(|error| failure(&error))
+    }
+
+    async fn move_file(&self, at: &Placed, from: &GuestPath, to: &GuestPath) -> Result<(), SessionFailure> {
+        self.sessions.move_file(&at.id, at.generation, from, to).await.map_err(|error| failure(&error))
+    }
+
+    async fn remove_file(&self, at: &Placed, path: &GuestPath, all: bool) -> Result<(), SessionFailure> {
+        self.sessions.remove_file(&at.id, at.generation, path, all).await.map_err(|error| failure(&error))
+    }
+
+    async fn terminate(&self, id: &SessionId, generation: i64) {
+        self.sessions.terminate(id, generation).await;
+    }
+}
+
+fn info(path: &GuestPath, stat: &FileStat) -> FileInfo {
+    FileInfo {
+        path: path.to_string(),
+        kind: kind_of(stat.kind),
+        size_bytes: stat.size_bytes,
+        mode: Some(format!("{:o}", stat.mode)),
+        modified_at: Some(timestamp(stat.modified_ms)),
+    }
+}
+
+fn kind_of(kind: EntryKind) -> FileKind {
+    match kind {
+        EntryKind::File => FileKind::File,
+        EntryKind::Folder => FileKind::Folder,
+        EntryKind::Link => FileKind::Link,
+        EntryKind::Other => FileKind::Other,
+    }
+}
+
+fn failure(error: &SessionError) -> SessionFailure {
+    SessionFailure::new(error.code(), error.text())
+}
+
+/// The wire's form of an end. Output comes another way.
+fn result(end: cofferdam_worker::StepEnd) -> StepResult {
+    let cofferdam_worker::StepEnd {
+        outcome,
+        exit_code,
+        limits_hit,
+        duration,
+        error,
+        execution_count,
+        is_restarted,
+        state_kept,
+        warnings,
+    } = end;
+    StepResult {
+        exit_code,
+        outcome,
+        stdout: String::new(),
+        stdout_base64: None,
+        stdout_truncated: false,
+        stderr: String::new(),
+        stderr_base64: None,
+        stderr_truncated: false,
+        results: Vec::new(),
+        results_truncated: false,
+        error: error.map(|[name, value, traceback]| StepError { name, value, traceback }),
+        execution_count,
+        kernel_restarted: is_restarted,
+        state_kept,
+        limits_hit,
+        duration_ms: duration.as_millis() as u64,
+        warnings,
+    }
+}

@@ -1,0 +1,20 @@
+//! `cofferdam session`: sandboxes of a service that stay.
+
+mod exec;
+mod list;
+mod one;
+
+use crate::args::SessionCommand;
+use crate::exit::Failure;
+use std::process::ExitCode;
+
+pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, Failure> {
+    match command {
+        SessionCommand::Create(args) => one::create(&args),
+        SessionCommand::List(args) => list::list(&args),
+        SessionCommand::Show(args) => one::show(&args),
+        SessionCommand::Exec(args) => exec::exec(&args),
+        SessionCommand::Extend(args) => one::extend(&args),
+        SessionCommand::Delete(args) => one::delete(&args),
+    }
+}

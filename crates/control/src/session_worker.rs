@@ -1,0 +1,135 @@
+//! The way to what has sessions: in this process, or elsewhere. Start, step, terminate.
+
+use crate::worker::OutputSink;
+use async_trait::async_trait;
+use cofferdam_api::{FileInfo, FileList, RichResult, SessionRequest, StepRequest, StepResult};
+use cofferdam_core::{GuestPath, SessionId, TaskId};
+use tokio::io::AsyncRead;
+use tokio::sync::watch;
+
+/// One placement of a session on a worker.
+#[derive(Debug, Clone)]
+pub struct SessionOrder {
+    pub id: SessionId,
+    pub task_id: TaskId,
+    /// The worker starts it once, however often it is asked to, and forgets an older one.
+    pub generation: i64,
+    pub request: SessionRequest,
+}
+
+/// A session whose sandbox is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionStarted {
+    pub sandbox_id: String,
+}
+
+/// One step of a session.
+#[derive(Debug, Clone)]
+pub struct StepOrder {
+    pub session: SessionId,
+    pub generation: i64,
+    pub number: i64,
+    pub request: StepRequest,
+}
+
+/// Takes what a step writes and shows, as it comes.
+#[async_trait]
+pub trait StepSink: OutputSink {
+    /// Its turn has come: from here on it runs.
+    async fn begun(&mut self);
+
+    fn show(&mut self, result: RichResult);
+}
+
+/// How a step ended. Its output is not in the result: it came before.
+#[derive(Debug)]
+pub enum StepEnd {
+    Result(Box<StepResult>),
+    /// It could not be run.
+    Errored(SessionFailure),
+    /// Nobody knows how far it came.
+    Lost {
+        why: String,
+    },
+}
+
+/// Why a worker did not do what it was asked: the code is for programs, the message for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFailure {
+    pub code: String,
+    pub message: String,
+}
+
+impl SessionFailure {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// One placement of a session, by whoever asks something of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    pub id: SessionId,
+    pub generation: i64,
+}
+
+/// The bytes of a file, on their way in or out.
+pub type FileReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+
+/// Has sessions.
+#[async_trait]
+pub trait SessionWorker: Send + Sync {
+    async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure>;
+
+    /// Runs a step to its end. `interrupted` says by whom it is to be ended, once it is.
+    async fn step(
+        &self,
+        order: StepOrder,
+        output: &mut dyn StepSink,
+        interrupted: watch::Receiver<Option<String>>,
+    ) -> StepEnd;
+
+    /// Ends the interpreter of a context and the step that it runs; `not_found` where there is no such context.
+    async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: &str,
+        context: &str,
+    ) -> Result<(), SessionFailure>;
+
+    /// A failure's code is `not_found`, `not_permitted`, `invalid` or `disk_full`, or another word where the fault is
+    /// not the caller's. So it is with all of these.
+    async fn stat_file(&self, at: &Placed, path: &GuestPath) -> Result<FileInfo, SessionFailure>;
+
+    async fn read_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+    ) -> Result<(FileInfo, FileReader), SessionFailure>;
+
+    async fn write_file(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        mode: u32,
+        content: FileReader,
+    ) -> Result<u64, SessionFailure>;
+
+    async fn list_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        depth: usize,
+        limit: usize,
+    ) -> Result<FileList, SessionFailure>;
+
+    async fn make_folder(&self, at: &Placed, path: &GuestPath) -> Result<(), SessionFailure>;
+
+    async fn move_file(&self, at: &Placed, from: &GuestPath, to: &GuestPath) -> Result<(), SessionFailure>;
+
+    async fn remove_file(&self, at: &Placed, path: &GuestPath, all: bool) -> Result<(), SessionFailure>;
+
+    /// Ends a session and everything in it. When this returns, nothing of it runs any more.
+    async fn terminate(&self, id: &SessionId, generation: i64);
+}

@@ -1,0 +1,241 @@
+//! `session.create`: a request becomes a session that is ready.
+
+use crate::dispatch::{Room, over_running};
+use crate::fleet::signed;
+use crate::jobs::{check_metadata, demand};
+use crate::session_worker::{SessionFailure, SessionOrder, SessionStarted};
+use crate::terms::Terms;
+use crate::{Control, ControlError, Result, ids, now_ms};
+use cofferdam_api::{Command, JobRequest, SessionRequest};
+use cofferdam_core::{EndCause, InvalidValue, Limits, SessionId, TaskId};
+use cofferdam_policy::Permit;
+use cofferdam_store::{
+    Idempotency, JobSize, Kept, NewSession, SessionAccepted, SessionEnd, SessionRecord, StoreError,
+};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A session is kept as ready, if its sandbox is made by then; otherwise as being made.
+const AT_ONCE: Duration = Duration::from_millis(20);
+
+/// Of a session's first placement.
+const FIRST: i64 = 1;
+
+const ROUTE: &str = "POST /v1/sessions";
+
+impl Control {
+    /// Makes a session. When this returns, it is on the disk and takes steps.
+    pub async fn create_session(
+        &self,
+        permit: &Permit,
+        mut request: SessionRequest,
+        idempotency: Option<(String, String)>,
+    ) -> Result<SessionRecord> {
+        check(&request)?;
+        let ttl = self.ttl(request.ttl_seconds)?;
+        let (limits, like_job) = self.session_limits(&mut request)?;
+        let name = idempotency.map(|(name, body_hash)| Idempotency { route: ROUTE, name, body_hash });
+        if let Some(name) = &name
+            && let Some(before) = self.made_before(permit, name).await?
+        {
+            return Ok(before);
+        }
+        if self.parts.is_draining.load(Ordering::Relaxed) {
+            return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
+        }
+        let demand = demand(&like_job, &limits);
+        self.check_fit(&demand)?;
+        let id = ids::session()?;
+        let task_id = match &request.task_id {
+            Some(text) => TaskId::parse("task_id", text)?,
+            None => TaskId::from(&id),
+        };
+        let quotas = self.quotas(permit.tenant()).await?;
+        let room = self.take_session_room(permit.tenant(), id.as_str(), &demand, &quotas)?;
+        let now = now_ms();
+        let session = NewSession {
+            id: id.to_string(),
+            tenant: permit.tenant().to_owned(),
+            agent: request.agent.clone().or_else(|| permit.principal().agent.clone()),
+            task_id: task_id.as_str().to_owned(),
+            spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
+            terms: Terms::new(self.parts.policy.version(), &limits, Default::default()).write(),
+            created_at_ms: now,
+            expires_at_ms: now.saturating_add(ttl),
+            idle_ms: request.idle_timeout_seconds.map(|seconds| signed(seconds.saturating_mul(1000))),
+            size: JobSize {
+                cpus_millis: signed(demand.cpus_millis),
+                memory_bytes: signed(demand.memory_bytes),
+            },
+            runtime: None,
+        };
+        let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
+        let id = self.start_session(permit, session, order, room, name).await?;
+        self.get_session(permit, &id).await
+    }
+
+    /// What an earlier request of that name has made.
+    async fn made_before(&self, permit: &Permit, name: &Idempotency) -> Result<Option<SessionRecord>> {
+        match self.parts.store.kept_request(permit.tenant(), name).await? {
+            Kept::New => Ok(None),
+            Kept::Same { resource } => self.get_session(permit, &resource).await.map(Some),
+            Kept::Other => Err(ControlError::IdempotencyConflict),
+        }
+    }
+
+    fn ttl(&self, asked: Option<u64>) -> Result<i64> {
+        let settings = &self.parts.settings.sessions;
+        let seconds = asked.unwrap_or(settings.default_ttl.as_secs());
+        let most = settings.maximum_ttl.as_secs();
+        if seconds == 0 {
+            return Err(InvalidValue::new("ttl_seconds", "0", "it must be more than 0").into());
+        }
+        if seconds > most {
+            let (value, maximum) = (seconds.to_string(), most.to_string());
+            return Err(ControlError::AboveMaximum { field: "ttl_seconds", value, maximum });
+        }
+        Ok(signed(seconds.saturating_mul(1000)))
+    }
+
+    /// Fills in what the request leaves open, as for a job, and says what that comes to.
+    fn session_limits(&self, request: &mut SessionRequest) -> Result<(Limits, JobRequest)> {
+        let mut job = JobRequest {
+            command: Some(Command::Argv(vec!["true".to_owned()])),
+            limits: request.limits.clone(),
+            env: request.env.clone(),
+            network_policy: request.network_policy.clone(),
+            worker_labels: request.worker_labels.clone(),
+            ..JobRequest::default()
+        };
+        self.parts.settings.limits.apply(&mut job)?;
+        let limits = self.parts.checker.check(&job)?;
+        request.limits = job.limits.clone();
+        Ok((limits, job))
+    }
+
+    /// Has the worker make the sandbox, and keeps the session: with the sandbox, where that is quick, else before it.
+    /// Returns its id, or that of the one that the same request has made meanwhile.
+    async fn start_session(
+        &self,
+        permit: &Permit,
+        mut session: NewSession,
+        order: SessionOrder,
+        room: Room,
+        name: Option<Idempotency>,
+    ) -> Result<String> {
+        let worker = std::sync::Arc::clone(&room.at.worker);
+        let sessions = worker.sessions().ok_or(ControlError::Unsupported {
+            field: "sessions",
+            why: "the workers of this server run jobs only; sessions need cofferdam serve",
+        })?;
+        let id = order.id.clone();
+        let claim = self.new_claim(&room);
+        let details = json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
+        let event = self.event(permit, "session.created", id.as_str(), details);
+        let (tenant, key) = (session.tenant.clone(), id.to_string());
+        let output_bytes = order.request.limits.output_bytes;
+        let mut start = sessions.start(order);
+        let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
+        if let Some(Ok(SessionStarted { sandbox_id })) = &early {
+            session.runtime = Some(sandbox_id.clone());
+        }
+        if let Some(Err(failure)) = early {
+            return Err(unmade(failure));
+        }
+        let accepted = self.parts.store.create_session(session, claim, name, event).await;
+        match accepted {
+            Ok(SessionAccepted::New) => self.parts.rooms.put(&key, room, output_bytes),
+            other => {
+                // Whatever was made for it is nobody's.
+                drop(start);
+                sessions.terminate(&id, FIRST).await;
+                return match other {
+                    Ok(SessionAccepted::Before { id }) => Ok(id),
+                    Ok(SessionAccepted::OtherBody) => Err(ControlError::IdempotencyConflict),
+                    Err(StoreError::AtQuota { .. }) => Err(over_running(&self.quotas(&tenant).await?)),
+                    Err(StoreError::Full { .. }) => Err(no_room()),
+                    Err(error) => Err(error.into()),
+                    Ok(SessionAccepted::New) => unreachable!("it was matched before"),
+                };
+            }
+        }
+        if early.is_some() {
+            return Ok(key);
+        }
+        match start.await {
+            Ok(SessionStarted { sandbox_id }) => {
+                let event =
+                    self.event(permit, "session.ready", id.as_str(), json!({"sandbox_id": sandbox_id}));
+                let ready =
+                    self.parts.store.session_ready(tenant, key.clone(), FIRST, sandbox_id, event).await;
+                if ready.is_err() {
+                    // It was ended meanwhile, or nobody knows: either way its sandbox must not stay.
+                    sessions.terminate(&id, FIRST).await;
+                    self.parts.rooms.free(&key);
+                }
+                ready?;
+                Ok(key)
+            }
+            Err(failure) => {
+                self.fail_session(permit, &id, &failure).await;
+                Err(unmade(failure))
+            }
+        }
+    }
+
+    /// Notes that a session's sandbox could not be made.
+    async fn fail_session(&self, permit: &Permit, id: &SessionId, failure: &SessionFailure) {
+        let end = SessionEnd {
+            tenant: permit.tenant().to_owned(),
+            id: id.to_string(),
+            cause: EndCause::Errored,
+            message: Some(failure.message.replace('\0', "\u{fffd}")),
+            actor: permit.actor().to_owned(),
+            at_ms: now_ms(),
+        };
+        // A store that is gone has told of it elsewhere; the deadline is kept, and ends it in time.
+        let _ = self.parts.store.end_session(end).await;
+        self.parts.rooms.free(id.as_str());
+    }
+}
+
+fn unmade(failure: SessionFailure) -> ControlError {
+    ControlError::Unavailable(format!("the sandbox could not be made: {}", failure.message))
+}
+
+fn no_room() -> ControlError {
+    ControlError::Unavailable("no worker has room for another session now".to_owned())
+}
+
+/// What nobody else looks at.
+fn check(request: &SessionRequest) -> Result<()> {
+    let unsupported = |field, why| Err(ControlError::Unsupported { field, why });
+    if request.backend.as_deref().is_some_and(|backend| backend != "native" && backend != "direct") {
+        return unsupported("backend", "the only backend is native");
+    }
+    if request.image.as_deref().is_some_and(|image| image != "host") {
+        return unsupported("image", "the only image is host");
+    }
+    if request.profile.is_some() {
+        return unsupported("profile", "there are no profiles yet");
+    }
+    if request.on_expiry.as_deref().is_some_and(|expiry| expiry != "delete") {
+        return unsupported("on_expiry", "a session can only be deleted when it expires");
+    }
+    if request.snapshot.is_some() {
+        return unsupported("snapshot", "there are no snapshots yet");
+    }
+    if request.secrets.is_some() {
+        return unsupported("secrets", "there are no secrets yet");
+    }
+    if let Some(0) = request.idle_timeout_seconds {
+        return Err(InvalidValue::new("idle_timeout_seconds", "0", "it must be more than 0").into());
+    }
+    check_metadata(&request.metadata)?;
+    if request.worker_labels.len() > 32 {
+        let value = request.worker_labels.len().to_string();
+        return Err(InvalidValue::new("worker_labels", value, "it may have at most 32 entries").into());
+    }
+    Ok(())
+}

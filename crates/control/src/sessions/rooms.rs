@@ -1,0 +1,45 @@
+//! The room that each session takes of its worker, for as long as it lives.
+
+use crate::dispatch::Room;
+use crate::output_log::MAX_BYTES;
+use crate::worker::Worker;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+pub(crate) struct Rooms {
+    taken: Mutex<HashMap<String, Taken>>,
+}
+
+struct Taken {
+    room: Room,
+    /// How much of each stream of a step is kept.
+    output_bytes: usize,
+}
+
+impl Rooms {
+    fn taken(&self) -> MutexGuard<'_, HashMap<String, Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, id: &str, room: Room, output_bytes: Option<u64>) {
+        let output_bytes = output_bytes.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
+        self.taken().insert(id.to_owned(), Taken { room, output_bytes });
+    }
+
+    pub(crate) fn output_bytes(&self, id: &str) -> Option<usize> {
+        self.taken().get(id).map(|taken| taken.output_bytes)
+    }
+
+    /// Gives a session's room back.
+    pub(crate) fn free(&self, id: &str) {
+        // Dropped outside of the lock: it tells others that there is room.
+        let taken = self.taken().remove(id);
+        drop(taken.map(|taken| taken.room));
+    }
+
+    /// The worker of a session that was placed by this process.
+    pub(crate) fn worker(&self, id: &str) -> Option<Arc<dyn Worker>> {
+        self.taken().get(id).map(|taken| Arc::clone(&taken.room.at.worker))
+    }
+}

@@ -1,0 +1,149 @@
+//! The run of a step, from when it is kept to its end in the store.
+
+use super::step_log::StepLog;
+use crate::jobs::outcome_message;
+use crate::output_log::MAX_BYTES;
+use crate::running::Handle;
+use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
+use crate::{Control, now_ms};
+use cofferdam_api::{SessionRequest, StepRequest, StepResult};
+use cofferdam_core::{JobState, Outcome, SessionId};
+use cofferdam_store::{AuditEvent, OutputEvent, StepFinish, StepRecord, StoreError};
+use serde_json::json;
+use std::time::Duration;
+
+/// After how long a store that failed is tried again, and for how long.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+const END_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A step that is kept, and is to be run.
+pub(super) struct StepAttempt {
+    pub(super) step: StepRecord,
+    pub(super) tenant: String,
+    /// Who has its session.
+    pub(super) worker: String,
+    pub(super) request: StepRequest,
+    pub(super) handle: Handle,
+}
+
+impl Control {
+    pub(super) fn spawn_step(&self, attempt: StepAttempt) {
+        let control = self.clone();
+        tokio::spawn(async move { control.attend_step(attempt).await });
+    }
+
+    async fn attend_step(&self, attempt: StepAttempt) {
+        let StepAttempt { step, tenant, worker, request, handle } = attempt;
+        let most = self.step_output_bytes(&tenant, &step.session).await;
+        let mut log = StepLog::new(self.clone(), &step, handle.clone(), most);
+        let end = match self.session_worker(&step.session, &worker) {
+            None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
+            Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
+                (Some(sessions), Ok(session)) => {
+                    let (generation, number) = (step.generation, step.number);
+                    let order = StepOrder { session, generation, number, request };
+                    tokio::select! {
+                        biased;
+                        end = sessions.step(order, &mut log, handle.cancel.subscribe()) => Some(end),
+                        // The session has ended, and the step with it: nothing of it may be written any more.
+                        () = handle.taken_away() => None,
+                    }
+                }
+                _ => Some(StepEnd::Errored(SessionFailure::new("unsupported", "its worker has no sessions"))),
+            },
+        };
+        if let Some(end) = end {
+            self.finish_step(&step, &tenant, end, log).await;
+        }
+        self.parts.running.remove(&step.id);
+    }
+
+    /// How much of each stream of a step is kept.
+    async fn step_output_bytes(&self, tenant: &str, session: &str) -> usize {
+        if let Some(bytes) = self.parts.rooms.output_bytes(session) {
+            return bytes;
+        }
+        let record = self.parts.store.session(tenant, session).await.ok().flatten();
+        let request = record.and_then(|record| serde_json::from_str::<SessionRequest>(&record.spec).ok());
+        let asked = request.and_then(|request| request.limits.output_bytes);
+        asked.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize))
+    }
+
+    /// Writes how a step ended. A store that fails is tried again for a while: the step itself cannot be repeated.
+    async fn finish_step(&self, step: &StepRecord, tenant: &str, end: StepEnd, log: StepLog) {
+        let cut = log.cut();
+        let (kept, rest) = log.into_kept();
+        let (state, reason, message, mut result) = describe(end);
+        if let Some(result) = &mut result {
+            (result.stdout_truncated, result.stderr_truncated, result.results_truncated) = cut;
+        }
+        let event = AuditEvent {
+            at_ms: now_ms(),
+            kind: "step.finished",
+            actor: "system".to_owned(),
+            resource: step.id.clone(),
+            details: json!({
+                "session": step.session, "number": step.number, "state": state, "reason": reason,
+                "stdout_sha256": kept[0].sha256, "stderr_sha256": kept[1].sha256,
+            }),
+        };
+        let finish = StepFinish {
+            id: step.id.clone(),
+            session: step.session.clone(),
+            tenant: tenant.to_owned(),
+            generation: step.generation,
+            state,
+            reason,
+            // A message may quote what the guest said, and no database keeps a NUL in a text.
+            message: message.map(|text| text.replace('\0', "\u{fffd}")),
+            result: result.and_then(|result| serde_json::to_string(&result).ok()),
+            at_ms: event.at_ms,
+        };
+        self.write_end(finish, rest, event).await;
+    }
+
+    async fn write_end(&self, finish: StepFinish, rest: Vec<OutputEvent>, event: AuditEvent) {
+        let began = tokio::time::Instant::now();
+        while began.elapsed() < END_PATIENCE {
+            match self.parts.store.finish_step(finish.clone(), rest.clone(), event.clone()).await {
+                Err(StoreError::Failed(_)) => tokio::time::sleep(AGAIN_AFTER).await,
+                // Written, or its session has ended and the step with it.
+                _ => return,
+            }
+        }
+    }
+}
+
+type Described = (JobState, Option<String>, Option<String>, Option<StepResult>);
+
+/// The state, its reason, a message, and the result without the output, which is kept apart.
+fn describe(end: StepEnd) -> Described {
+    match end {
+        StepEnd::Lost { why } => (JobState::Lost, Some("lost".to_owned()), Some(why), None),
+        StepEnd::Errored(SessionFailure { code, message }) => {
+            let outcome = Outcome::Failed { code: code.clone(), message: message.clone() };
+            let result = super::step_view::result_of(outcome);
+            (JobState::Errored, Some(code), Some(message), Some(result))
+        }
+        StepEnd::Result(result) => {
+            let state = JobState::of(&result.outcome);
+            let outcome = serde_json::to_value(&result.outcome).unwrap_or_default();
+            let reason = outcome.get("kind").and_then(|kind| kind.as_str()).map(str::to_owned);
+            let message = match &result.error {
+                Some(error) if error.value.is_empty() => Some(error.name.clone()),
+                Some(error) => Some(format!("{}: {}", error.name, error.value)),
+                None => outcome_message(&result.outcome),
+            };
+            (state, reason, message.map(short), Some(*result))
+        }
+    }
+}
+
+/// A message is a line or two; the whole is in the result.
+fn short(text: String) -> String {
+    const MOST: usize = 500;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

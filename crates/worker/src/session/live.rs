@@ -1,0 +1,154 @@
+//! One session that is here: its sandbox, and its contexts.
+
+use super::ahead::{self, Ahead};
+use super::context::{Contexts, Held};
+use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
+use super::{SessionError, code, command};
+use crate::job::{Cancellation, Request};
+use crate::pool::WaitingInterpreter;
+use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, session_env};
+use cofferdam_backend::{Sandbox, Stats};
+use cofferdam_core::{InvalidValue, Outcome, SandboxId};
+use cofferdam_kernels::{Kernel, KernelError, KernelLanguage, KernelOptions};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// For so long an interpreter that was started before the session waits for the first step.
+const AHEAD_MAX: Duration = Duration::from_secs(10);
+
+/// A session and its sandbox.
+#[derive(Debug)]
+pub(super) struct Live {
+    spec: SessionSpec,
+    sandbox_id: SandboxId,
+    pub(super) sandbox: Arc<dyn Sandbox>,
+    contexts: Contexts,
+    ahead: Ahead,
+}
+
+impl Live {
+    pub(super) fn new(
+        spec: SessionSpec,
+        sandbox_id: SandboxId,
+        sandbox: Box<dyn Sandbox>,
+        interpreter: Option<WaitingInterpreter>,
+    ) -> Self {
+        let (contexts, ahead) = (Contexts::default(), Ahead::new(interpreter));
+        Self { spec, sandbox_id, sandbox: Arc::from(sandbox), contexts, ahead }
+    }
+
+    /// An interpreter that nobody wants does not wait for as long as the session lives.
+    pub(super) fn not_for_long(self: &Arc<Self>) {
+        if self.ahead.is_there() {
+            let live = Arc::downgrade(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(AHEAD_MAX).await;
+                if let Some(live) = live.upgrade() {
+                    live.ahead.end().await;
+                }
+            });
+        }
+    }
+
+    pub(super) fn generation(&self) -> i64 {
+        self.spec.generation
+    }
+
+    pub(super) fn sandbox_id(&self) -> &SandboxId {
+        &self.sandbox_id
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        self.spec.limits.grace
+    }
+
+    /// Waits for the step's turn, and runs it.
+    pub(super) async fn step(
+        &self,
+        step: StepSpec,
+        output: &mut dyn StepOutput,
+        mut cancel: Cancellation,
+    ) -> Result<StepEnd, SessionError> {
+        let TaskEnv { variables, warnings } = self.env(&step)?;
+        let context = self.contexts.of(&step)?;
+        let mut turn = tokio::select! {
+            biased;
+            turn = context.turn() => turn,
+            Request { by, .. } = cancel.requested() => {
+                return Ok(StepEnd::of(Outcome::Cancelled { by }, Duration::ZERO));
+            }
+        };
+        output.begun().await;
+        let mut end = match step.work {
+            StepWork::Command { argv, stdin, workdir } => {
+                let program =
+                    command::Program { argv, stdin, workdir, env: variables, timeout: step.timeout };
+                command::run(self, program, output, cancel).await?
+            }
+            StepWork::Code { language, code } => {
+                // What code has changed itself stays: only what is new with this step is set.
+                let is_new =
+                    |name: &str| name == STEP_VARIABLE || step.env.iter().any(|(own, _)| own == name);
+                let own = variables.iter().filter(|(name, _)| is_new(name)).cloned().collect();
+                let code =
+                    code::Code { language, code, whole_env: variables, env: own, timeout: step.timeout };
+                let began = Instant::now();
+                let run = async |held: &mut Held| code::run(self, held, code, output, cancel).await;
+                match context.unless_restarted(&mut turn, run).await {
+                    Some(end) => end?,
+                    None => {
+                        let by = "a restart of its context".to_owned();
+                        let end = StepEnd::of(Outcome::Cancelled { by }, began.elapsed());
+                        StepEnd { state_kept: Some(false), ..end }
+                    }
+                }
+            }
+        };
+        end.warnings.extend(warnings);
+        Ok(end)
+    }
+
+    /// Ends the interpreter of a context, whatever it does; the next step has a new one.
+    pub(super) async fn restart(&self, language: KernelLanguage, context: &str) -> Result<(), SessionError> {
+        let found = self.contexts.find(language, context).ok_or(SessionError::NoContext)?;
+        found.restart().await;
+        Ok(())
+    }
+
+    /// Starts an interpreter.
+    pub(super) async fn start_kernel(
+        &self,
+        language: KernelLanguage,
+        env: &[(String, String)],
+    ) -> Result<Kernel, KernelError> {
+        let workdir = WORKSPACE_DIR.to_owned();
+        let options = KernelOptions { env: env.to_vec(), workdir, grace: self.grace() };
+        if language == KernelLanguage::Python
+            && let Some(interpreter) = self.ahead.take()
+        {
+            return ahead::become_kernel(interpreter, &self.sandbox, options).await;
+        }
+        Kernel::start(&self.sandbox, language, options).await
+    }
+
+    fn env(&self, step: &StepSpec) -> Result<TaskEnv, InvalidValue> {
+        let own: Vec<_> = self.spec.env.iter().chain(&step.env).cloned().collect();
+        session_env(&own, &self.spec.id, &self.spec.task_id, step.number)
+    }
+
+    /// How many processes were killed for want of memory so far.
+    pub(super) async fn oom_kills(&self) -> u64 {
+        self.stats().await.oom_kills.unwrap_or(0)
+    }
+
+    async fn stats(&self) -> Stats {
+        self.sandbox.stats().await.unwrap_or_default()
+    }
+
+    /// Ends everything in it.
+    pub(super) async fn end(&self) {
+        // One that cannot be ended in order goes when nobody holds it any more.
+        let _ = self.sandbox.destroy().await;
+    }
+}

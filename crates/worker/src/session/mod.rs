@@ -1,0 +1,142 @@
+//! Sessions: sandboxes that stay, and the steps that run in them.
+//!
+//! A step is a program, or code for an interpreter that stays as well. Steps of one context run one after the other,
+//! those of different contexts at the same time. What has ended is forgotten here: records are somebody else's.
+
+mod ahead;
+mod code;
+mod command;
+mod context;
+mod error;
+mod files;
+mod live;
+mod pump;
+pub mod request;
+mod settle;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use error::SessionError;
+pub use files::Listed;
+pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
+
+use crate::Cancellation;
+use crate::ids::draw_sandbox_id;
+use crate::pool::{Pool, Taken};
+use cofferdam_backend::SandboxSpec;
+use cofferdam_core::{SandboxId, SessionId};
+use cofferdam_kernels::KernelLanguage;
+use live::Live;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The sessions of this worker.
+#[derive(Debug)]
+pub struct Sessions {
+    pool: Arc<Pool>,
+    live: Mutex<HashMap<SessionId, Arc<Live>>>,
+}
+
+impl Sessions {
+    pub fn new(pool: Arc<Pool>) -> Self {
+        Self { pool, live: Mutex::default() }
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has so many sandboxes kept ready for sessions of a kind.
+    pub fn keep_ready(&self, spec: &SessionSpec, count: usize) {
+        if let Ok(id) = draw_sandbox_id() {
+            self.pool.keep_ready(&sandbox_spec(id, spec), ahead::runtime().ok(), count);
+        }
+    }
+
+    /// Makes a session's sandbox. Asked again under the same generation, it is the same one.
+    pub async fn start(&self, spec: SessionSpec) -> Result<SandboxId, SessionError> {
+        spec.limits.validate()?;
+        if let Some(live) = self.live().get(&spec.id)
+            && live.generation() == spec.generation
+        {
+            return Ok(live.sandbox_id().clone());
+        }
+        let id = draw_sandbox_id().map_err(SessionError::Id)?;
+        let taken =
+            self.pool.take_with_interpreter(sandbox_spec(id, &spec), ahead::runtime()?, &spec.env).await;
+        let Taken { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
+        let name = spec.id.clone();
+        let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));
+        live.not_for_long();
+        let before = self.live().insert(name, live);
+        if let Some(before) = before {
+            before.end().await;
+        }
+        Ok(sandbox_id)
+    }
+
+    /// Runs a step to its end.
+    pub async fn step(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        step: StepSpec,
+        output: &mut dyn StepOutput,
+        cancel: Cancellation,
+    ) -> Result<StepEnd, SessionError> {
+        self.find(id, generation)?.step(step, output, cancel).await
+    }
+
+    /// Ends the interpreter of a context and the step that it runs.
+    pub async fn restart_context(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        language: KernelLanguage,
+        context: &str,
+    ) -> Result<(), SessionError> {
+        self.find(id, generation)?.restart(language, context).await
+    }
+
+    /// Ends a session and everything in it. One that is not here has ended.
+    pub async fn terminate(&self, id: &SessionId, generation: i64) {
+        let ended = {
+            let mut live = self.live();
+            match live.get(id) {
+                Some(found) if found.generation() <= generation => live.remove(id),
+                _ => None,
+            }
+        };
+        if let Some(live) = ended {
+            live.end().await;
+        }
+    }
+
+    /// The session, if it is here and whoever asks means this placement of it.
+    fn find(&self, id: &SessionId, generation: i64) -> Result<Arc<Live>, SessionError> {
+        let live = self.live();
+        let found = live.get(id).ok_or(SessionError::Unknown)?;
+        if found.generation() == generation { Ok(Arc::clone(found)) } else { Err(SessionError::Stale) }
+    }
+
+    pub fn count(&self) -> usize {
+        self.live().len()
+    }
+}
+
+/// The sandbox that a session needs: what runs out of memory in it ends alone.
+fn sandbox_spec(id: SandboxId, session: &SessionSpec) -> SandboxSpec {
+    SandboxSpec {
+        id,
+        image: session.image.clone(),
+        limits: session.limits.clone(),
+        network: session.network,
+        isolation: session.isolation,
+        oom_scope: cofferdam_backend::OomScope::Process,
+        writable_root: false,
+        terminal: true,
+        pausable: false,
+        workspace_root: session.workspace_root.clone(),
+    }
+}

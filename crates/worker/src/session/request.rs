@@ -1,0 +1,54 @@
+//! From requests on the wire to sessions and steps. Control has looked at them; what is wrong still is said here.
+
+use super::spec::{SessionSpec, StepSpec, StepWork};
+use crate::request;
+use crate::task_env::workspace;
+use cofferdam_api::{Command, JobRequest, SessionRequest, StepRequest};
+use cofferdam_core::{GuestPath, InvalidValue, NetworkPolicy, SessionId, TaskId};
+use std::time::Duration;
+
+/// Where a request does not say.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+const DEFAULT_CONTEXT: &str = "default";
+
+pub fn session(
+    id: SessionId,
+    task_id: TaskId,
+    generation: i64,
+    request: SessionRequest,
+) -> Result<SessionSpec, InvalidValue> {
+    let SessionRequest { env, limits, network_policy, .. } = request;
+    let network = network_policy.as_deref().map(|text| NetworkPolicy::parse("network_policy", text));
+    let limits = request::limits(&JobRequest { limits, ..JobRequest::default() })?;
+    // What is not known is none; the session says so.
+    let network = network.and_then(Result::ok).unwrap_or(NetworkPolicy::None);
+    let env = env.into_iter().collect();
+    Ok(SessionSpec { task_id, env, limits, network, ..SessionSpec::new(id, generation) })
+}
+
+pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue> {
+    let StepRequest { language, code, command, context, stdin, env, workdir, timeout_ms } = request;
+    let work = match (language, code, command) {
+        (Some(language), Some(code), None) => StepWork::Code { language: language.parse()?, code },
+        (None, None, Some(command)) => {
+            let argv = match command {
+                Command::Argv(argv) => argv,
+                Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line, "sh".into()],
+            };
+            let workdir = match workdir {
+                Some(path) => GuestPath::parse("workdir", &path)?,
+                None => workspace(),
+            };
+            StepWork::Command { argv, stdin: stdin.map(String::into_bytes), workdir }
+        }
+        _ => return Err(InvalidValue::new("command", "", "give either command, or language and code")),
+    };
+    Ok(StepSpec {
+        number,
+        work,
+        context: context.unwrap_or_else(|| DEFAULT_CONTEXT.to_owned()),
+        env: env.into_iter().collect(),
+        timeout: timeout_ms.map_or(TIMEOUT, Duration::from_millis),
+    })
+}
