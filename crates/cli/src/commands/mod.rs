@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod data_folder;
 mod doctor;
+mod image;
 mod receipt;
 mod remote;
 mod restore;
@@ -50,6 +51,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Job { command } => remote::job::job(command),
         Command::Key { command } => remote::key::key(command),
+        Command::Image { command } => image::image(command, parts.backend),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

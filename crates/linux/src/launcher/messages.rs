@@ -1,6 +1,7 @@
 //! What the host and the launcher say to each other.
 
 use crate::ControlSet;
+use crate::socket::MAX_FDS;
 use crate::stage::Stage;
 use crate::sys::Result;
 use crate::wire::{Decoder, Encoder, MALFORMED};
@@ -28,8 +29,8 @@ pub struct CreateRequest {
 /// What the host asks of the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LauncherRequest {
-    /// `base` and `image` make the root, any other name is a part of it. Comes with a detached mount for each, or
-    /// with paths where the host has no right to make those.
+    /// `base` and `image` make the root, with `image-1`, `image-2` and so on below them; any other name is a part
+    /// of it. Comes with a detached mount for each, or with paths where the host has no right to make those.
     AddImage {
         image: u32,
         names: Vec<String>,
@@ -78,7 +79,9 @@ const UNUSABLE: u32 = 104;
 const NO_STAGE: u32 = u32::MAX;
 
 /// The largest message in either direction.
-pub const LAUNCHER_MESSAGE_BYTES: usize = 16 << 10;
+///
+/// The paths of an image's layers are the longest part of any.
+pub const LAUNCHER_MESSAGE_BYTES: usize = 32 << 10;
 
 impl LauncherRequest {
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8]> {
@@ -110,7 +113,9 @@ impl LauncherRequest {
             ADD_IMAGE => {
                 let image = d.u32()?;
                 let mut list = || match d.u32()? {
-                    count @ 0..=16 => (0..count).map(|_| text(&mut d)).collect::<Result<_>>(),
+                    count if count as usize <= MAX_FDS => {
+                        (0..count).map(|_| text(&mut d)).collect::<Result<_>>()
+                    }
                     _ => Err(MALFORMED),
                 };
                 Self::AddImage { image, names: list()?, paths: list()? }

@@ -4,7 +4,7 @@ mod failure;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
-mod table;
+pub(super) mod table;
 
 use crate::args::RemoteArgs;
 use crate::exit::Failure;
@@ -35,11 +35,11 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 }
 
 /// One line of JSON on stdout.
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&(serde_json::to_string(value)? + "\n"))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
