@@ -30,4 +30,4 @@ pub use error::{ImageError, Result};
 pub use limits::{ImportLimits, MAX_LAYERS};
 pub use name::{HOST, ImageName, ImageRef};
 pub use profile::{BASE_PROFILE, Check, Profile};
-pub use store::{Import, Imported, LayerRecord, Lease, NamedImage, Record, Removed, Store};
+pub use store::{Import, Imported, LayerRecord, Lease, NamedImage, Record, Removed, Staging, Store};

@@ -41,8 +41,9 @@ impl ImageName {
             parts.next();
         }
         let is_registry = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+        let begins = first.starts_with(|c: char| c.is_ascii_alphanumeric());
         if name.len() > MAX_NAME
-            || (has_registry && !first.chars().all(is_registry))
+            || (has_registry && !(begins && first.chars().all(is_registry)))
             || !parts.all(is_name_part)
         {
             return Err(wrong("write it as NAME or NAME:TAG, in small letters, digits, and . _ - / between"));

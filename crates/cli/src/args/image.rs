@@ -37,6 +37,21 @@ Examples:
   cofferdam image rm app:1
   cofferdam image rm sha256:0123456789ab";
 
+const CHECK_EXAMPLES: &str = "\
+Runs every tool in a sandbox on the image, and looks for credentials in every layer, also in files
+that a later layer deletes. Exit code: 0 if all is there, 1 if something is not.
+
+Examples:
+  cofferdam image check app:1
+  cofferdam image check app:1 --profile python-tools --json";
+
+const BUILD_EXAMPLES: &str = "\
+Needs root, debootstrap and a mirror of Debian.
+
+Examples:
+  cofferdam image build-profile base-tools
+  cofferdam image build-profile python-tools --name python:12 --mirror http://mirror.local/debian";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
     /// Take an image or a root filesystem into the store
@@ -51,6 +66,46 @@ pub(crate) enum ImageCommand {
     /// Remove a name, and what only it had
     #[command(after_help = RM_EXAMPLES)]
     Rm(ImageShowArgs),
+    /// Look whether an image has what sandboxes need, and no credentials
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(ImageCheckArgs),
+    /// Make the image of a profile from Debian's packages
+    #[command(after_help = BUILD_EXAMPLES)]
+    BuildProfile(ImageBuildArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageCheckArgs {
+    /// A name, a name with its digest (NAME@sha256:…), or a digest
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: String,
+
+    /// What it has to have: base-tools or python-tools [default: base-tools]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+
+    /// Prints the rows as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageBuildArgs {
+    /// base-tools or python-tools
+    #[arg(value_name = "PROFILE")]
+    pub(crate) profile: String,
+
+    /// What the image will be called [default: the profile's name]
+    #[arg(long, value_name = "NAME[:TAG]")]
+    pub(crate) name: Option<String>,
+
+    /// Where packages come from [default: http://deb.debian.org/debian]
+    #[arg(long, value_name = "URL")]
+    pub(crate) mirror: Option<String>,
+
+    /// Prints the image as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

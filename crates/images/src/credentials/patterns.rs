@@ -57,9 +57,13 @@ pub(super) fn by_name(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     known.1.iter().any(|word| find(bytes, word.as_bytes()).is_some()).then_some(known.2)
 }
 
-/// Bytes of any file or text.
+/// Compiled programs begin so.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Bytes of any file or text. Libraries of cryptography have keys compiled in that they test themselves with.
 pub(super) fn by_content(bytes: &[u8]) -> Option<&'static str> {
-    private_key(bytes).or_else(|| token(bytes))
+    let key = if bytes.starts_with(ELF) { None } else { private_key(bytes) };
+    key.or_else(|| token(bytes))
 }
 
 /// `NAME=VALUE` whose name says what its value is.

@@ -109,7 +109,10 @@ impl Making<'_> {
         let mut decoded =
             Decoded::new(Watched { inner: &file, progress: self.progress }).map_err(unreadable)?;
         let mut first = vec![0; FIRST_BYTES];
-        let n = read_full(&mut decoded, &mut first).map_err(unreadable)?;
+        let n = read_full(&mut decoded, &mut first).map_err(|error| match decoded.is_compressed() {
+            true => ImageError::refused("the archive", error.to_string()),
+            false => unreadable(error),
+        })?;
         first.truncate(n);
         if !begins_like_an_image(&first) {
             let mut stream = io::Cursor::new(first).chain(decoded);

@@ -24,6 +24,7 @@ pub use gc::Removed;
 pub use import::{Import, Imported};
 pub use lease::Lease;
 pub use record::{LayerRecord, NamedImage, Record};
+pub use staging::Staging;
 
 use crate::{Digest, ImageError, ImageRef, Result};
 use lock::Lock;

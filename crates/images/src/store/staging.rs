@@ -8,15 +8,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder of one's own, gone when this is dropped.
+/// A folder of one's own, gone when this is dropped, or with the next import when the process died.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub struct Staging {
     path: PathBuf,
     _lock: Lock,
 }
 
 impl Staging {
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -29,6 +29,12 @@ impl Drop for Staging {
 }
 
 impl Store {
+    /// A folder beside the layers, to make something in that is to be imported.
+    pub fn work_folder(&self) -> Result<Staging> {
+        self.prepare()?;
+        self.stage()
+    }
+
     pub(super) fn stage(&self) -> Result<Staging> {
         let failed = |error| self.failed("making a folder to work in", error);
         loop {

@@ -261,8 +261,10 @@ impl<'b> Unpacker<'b> {
 
     fn place_error(&self, entry: &Entry, error: Errno) -> ImageError {
         match error {
-            Errno::LOOP => refused(entry, "its path goes through a symbolic link"),
-            Errno::NOTDIR => refused(entry, "its path goes through something that is not a folder"),
+            // A link in the last place is no folder, one before it is a loop.
+            Errno::LOOP | Errno::NOTDIR => {
+                refused(entry, "its path goes through a symbolic link, or through what is not a folder")
+            }
             Errno::XDEV => refused(entry, "its path leads out of the image"),
             error => self.write_error(error),
         }

@@ -116,7 +116,7 @@ fn is_whiteout(path: &Path) -> bool {
 
 fn is_opaque(path: &Path) -> bool {
     let mut value = [0; 8];
-    rustix::fs::getxattr(path, c"user.overlay.opaque", &mut value).is_ok_and(|n| &value[..n] == b"y")
+    fs::getxattr(path, c"user.overlay.opaque", &mut value).is_ok_and(|n| &value[..n] == b"y")
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `cofferdam image`: the image store, from the shell. One file a verb.
 
+mod build_profile;
+mod check;
 mod import;
 mod list;
 mod progress;
@@ -14,12 +16,14 @@ use crate::host::state;
 use cofferdam_images::Store;
 use std::process::ExitCode;
 
-pub(super) fn image(command: ImageCommand, _backend: MakeBackend) -> Result<ExitCode, Failure> {
+pub(super) fn image(command: ImageCommand, backend: MakeBackend) -> Result<ExitCode, Failure> {
     match command {
         ImageCommand::Import(args) => import::import(&args),
         ImageCommand::List(args) => list::list(&args),
         ImageCommand::Show(args) => show::show(&args),
         ImageCommand::Rm(args) => rm::rm(&args),
+        ImageCommand::Check(args) => check::check(&args, backend),
+        ImageCommand::BuildProfile(args) => build_profile::build_profile(&args),
     }
 }
 
