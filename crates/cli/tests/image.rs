@@ -10,4 +10,5 @@ mod faults;
 mod profiles;
 #[path = "image/roots.rs"]
 mod roots;
+#[allow(dead_code, reason = "the tests of `run` use all of it")]
 mod support;

@@ -30,9 +30,17 @@ targets! {
     captured_output = "../../../fuzz/bodies/captured_output.rs",
 }
 
-/// Replayed by the same test of crates/worker, crates/artifacts and crates/proof, as this crate knows none of them.
-const ELSEWHERE: &[&str] =
-    &["artifact_path", "artifact_chunk", "artifact_request", "proof_chain", "proof_document", "proof_keys"];
+/// Replayed by the same test of crates/worker, crates/artifacts, crates/images and crates/proof, as this crate knows
+/// none of them.
+const ELSEWHERE: &[&str] = &[
+    "artifact_path",
+    "artifact_chunk",
+    "artifact_request",
+    "image_tar",
+    "proof_chain",
+    "proof_document",
+    "proof_keys",
+];
 
 #[test]
 fn every_target_has_a_corpus_and_is_replayed() {
