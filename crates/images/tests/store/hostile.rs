@@ -45,6 +45,12 @@ fn every_digest_is_checked() {
         fs::write(blobs.join(&name), bytes).unwrap();
         refused(&bed, bed.import(&root, "x"), "image_digest_mismatch");
     }
+    // A blob that unpacks to the right layer, and is another one: with a frame at its end that holds no data.
+    let zstd = fs::read(compress("zstd", &bed.path("one.tar"))).unwrap();
+    let root = bed.oci("d", &MadeImage { blobs: vec![zstd.clone()], ..made.clone() });
+    let longer = [&zstd[..], &[0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 7]].concat();
+    fs::write(root.join("blobs/sha256").join(Digest::of(&zstd).hex()), longer).unwrap();
+    refused(&bed, bed.import(&root, "x"), "image_digest_mismatch");
     // A configuration under another name, in an archive of Docker.
     let archive = bed.docker("c.tar", &made, &[]);
     let folder = bed.path("c.tar-files");
