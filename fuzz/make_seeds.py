@@ -6,6 +6,7 @@ the seeds no longer decode. What has to be signed comes from `cargo run -p coffe
 """
 
 import struct
+import tarfile
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -209,7 +210,46 @@ KERNEL_FRAME = {
     "empty": b"",
 }
 
+
+def tar(*entries, form=tarfile.GNU_FORMAT, end=1024):
+    """An archive of (name, kind, link, data), without the fill that tarfile writes."""
+    out = b""
+    for name, kind, link, data in entries:
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname, info.size, info.mode = kind, link, len(data), 0o755
+        out += info.tobuf(form) + data + bytes(-len(data) % 512)
+    return out + bytes(end)
+
+
+def resummed(block):
+    """A header with its checksum made right."""
+    block = block[:148] + b" " * 8 + block[156:]
+    return block[:148] + b"%06o\0 " % sum(block[:512]) + block[156:]
+
+
+FILE = ("a", tarfile.REGTYPE, "", b"data")
+PAX_SIZE = tar(("x", tarfile.REGTYPE, "", b"12 size=512\n"), end=0)
+IMAGE_TAR = {
+    "empty": b"",
+    "end": bytes(1024),
+    "all": tar(("d/", tarfile.DIRTYPE, "", b""), ("d/f", tarfile.REGTYPE, "", b"x" * 20),
+               ("l", tarfile.SYMTYPE, "/etc/passwd", b""), ("h", tarfile.LNKTYPE, "d/f", b""),
+               ("p", tarfile.FIFOTYPE, "", b"")),
+    "gnu-long": tar(("n" * 150, tarfile.SYMTYPE, "t" * 150, b"")),
+    "pax-long": tar(("n" * 300, tarfile.REGTYPE, "", b"x"), form=tarfile.PAX_FORMAT),
+    "whiteout": tar(("d/.wh..wh..opq", tarfile.REGTYPE, "", b""), ("d/.wh.f", tarfile.REGTYPE, "", b"")),
+    "dot-dot": tar(("../../a", tarfile.REGTYPE, "", b"x")),
+    "no-end": tar(FILE, end=0),
+    "cut": tar(FILE)[:700],
+    "link-with-bytes": resummed(tar(FILE)[:156] + b"2" + tar(FILE)[157:]),
+    "size-base-256": resummed(tar(FILE)[:124] + b"\x80" + bytes(10) + b"\x04" + tar(FILE)[136:]),
+    "size-negative": resummed(tar(FILE)[:124] + b"\xff" * 12 + tar(FILE)[136:]),
+    "pax-size": resummed(PAX_SIZE[:156] + b"x" + PAX_SIZE[157:]) + tar(FILE),
+    "unknown-kind": resummed(tar(FILE)[:156] + b"Z" + tar(FILE)[157:]),
+}
+
 SEEDS = {
+    "image_tar": IMAGE_TAR,
     "kernel_frame": KERNEL_FRAME,
     "init_request": INIT_REQUEST,
     "listing": LISTING,

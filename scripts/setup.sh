@@ -33,7 +33,10 @@ needs=(
     /usr/share/doc/python3-venv=python3-venv
     # The scripts themselves.
     shellcheck=shellcheck
-    # The test VM.
+    # Roots for tests of images, and archives of theirs.
+    /bin/busybox=busybox-static
+    zstd=zstd
+    # The test VM, and the images of profiles.
     qemu-system-x86_64=qemu-system-x86
     debootstrap=debootstrap
     /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring

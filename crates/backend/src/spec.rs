@@ -10,6 +10,8 @@ pub enum Image {
     Host,
     /// A folder that holds a root filesystem.
     Folder(PathBuf),
+    /// Folders that make one together, as an overlay's layers: the uppermost first.
+    Layers(Vec<PathBuf>),
 }
 
 /// What an out-of-memory kill takes.

@@ -1,10 +1,12 @@
 //! The command line, as typed. Nothing is understood here but which word belongs where; what the values mean
 //! is decided in one place per command.
 
+mod image;
 mod proof;
 mod remote;
 mod session;
 
+pub(crate) use image::*;
 pub(crate) use proof::*;
 
 use clap::{Args, Parser, Subcommand};
@@ -179,6 +181,12 @@ pub(crate) enum Command {
     /// List and rotate the keys that the service signs with
     #[command(after_help = SIGNING_KEY_EXAMPLES, disable_help_subcommand = true)]
     SigningKey(SigningKeyArgs),
+    /// Import, list, check and remove images, and make those of profiles
+    #[command(after_help = IMAGE_EXAMPLES, disable_help_subcommand = true)]
+    Image {
+        #[command(subcommand)]
+        command: ImageCommand,
+    },
     /// Show what this machine can enforce, and how to get what is missing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -250,6 +258,10 @@ pub(crate) struct RunArgs {
     /// Working directory inside [default: /workspace]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
+
+    /// An image of the store, or host for this machine's programs [default: host]
+    #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
+    pub(crate) image: Option<String>,
 
     /// A folder to use as the root filesystem
     #[arg(long, value_name = "DIR")]

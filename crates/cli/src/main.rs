@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let launcher = match word {
         Some(word) if word == c"run" => Some(fork_launcher(false)),
         Some(word) if word == c"serve" || word == c"worker" => Some(fork_launcher(true)),
+        Some(word) if word == c"image" && arguments::nth(2) == Some(c"check") => Some(fork_launcher(false)),
         _ => None,
     };
     let backend = move || connect(launcher);

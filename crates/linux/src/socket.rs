@@ -4,7 +4,9 @@ use crate::sys::{Errno, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// The most descriptors that one message carries.
-pub const MAX_FDS: usize = 8;
+///
+/// An image may have 127 layers, and each comes as one.
+pub const MAX_FDS: usize = 132;
 
 /// The largest message: well above the longest argument that the kernel takes (128 KiB), and below the
 /// socket's default buffer, which bounds a packet.
@@ -12,7 +14,7 @@ pub const MAX_MESSAGE: usize = 160 << 10;
 
 /// Space for the control part of a message, aligned as the kernel wants it.
 #[repr(C, align(8))]
-struct ControlBuffer([u8; 64]);
+struct ControlBuffer([u8; 16 + MAX_FDS * 4]);
 
 const CONTROL_BYTES: usize = size_of::<ControlBuffer>();
 const _: () = assert!(CONTROL_BYTES >= 16 + MAX_FDS * 4);
@@ -34,7 +36,7 @@ pub fn send(socket: RawFd, bytes: &[u8], fds: &[RawFd]) -> Result<()> {
         return Err(Errno(libc::E2BIG));
     }
     let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-    let mut control = ControlBuffer([0; 64]);
+    let mut control = ControlBuffer([0; CONTROL_BYTES]);
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &mut part;
@@ -67,9 +69,15 @@ pub fn send(socket: RawFd, bytes: &[u8], fds: &[RawFd]) -> Result<()> {
 }
 
 /// Descriptors that came with a message; those that are not taken are closed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fds {
     fds: [Option<OwnedFd>; MAX_FDS],
+}
+
+impl Default for Fds {
+    fn default() -> Self {
+        Self { fds: [const { None }; MAX_FDS] }
+    }
 }
 
 impl Fds {
@@ -89,7 +97,7 @@ impl Fds {
 /// Receives one message. A length of 0 means that the other side is gone.
 pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<(usize, Fds)> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let mut control = ControlBuffer([0; 64]);
+    let mut control = ControlBuffer([0; CONTROL_BYTES]);
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &mut part;

@@ -35,6 +35,7 @@ const ELSEWHERE: &[&str] = &[
     "artifact_path",
     "artifact_chunk",
     "artifact_request",
+    "image_tar",
     "kernel_frame",
     "proof_chain",
     "proof_document",

@@ -1,9 +1,9 @@
 //! Images: what a sandbox's root filesystem is made of.
 //!
-//! The root is an overlay of two layers. `base`, made here, has the mount points and a made-up `/etc`; below it
-//! lies the image: a folder of the user's, or for `host` a layer that is made here as well, with links such as
-//! `/bin` and the few files of the host's `/etc` that programs cannot do without. `/usr` then is a part of its
-//! own, straight from the host.
+//! The root is an overlay. Its upper layer `base`, made here, has the mount points and a made-up `/etc`; below it
+//! lies the image: the layers of a stored one, a folder of the user's, or for `host` a layer that is made here as
+//! well, with links such as `/bin` and the few files of the host's `/etc` that programs cannot do without. `/usr`
+//! then is a part of its own, straight from the host.
 
 mod host;
 mod layers;
@@ -60,6 +60,9 @@ impl Images {
             Image::Folder(folder) => {
                 [folder, &self.runtime_folder].into_iter().all(|folder| writable::can_change_owners(folder))
             }
+            Image::Layers(layers) => {
+                layers.iter().chain([&self.runtime_folder]).all(|folder| writable::can_change_owners(folder))
+            }
             Image::Host => host_can_change_owners(&self.runtime_folder),
         };
         (!can).then_some(
@@ -90,6 +93,16 @@ impl Images {
                 let folder = std::path::absolute(folder)
                     .map_err(|e| BackendError::failed("resolving the rootfs", e))?;
                 layers.push(("image".to_owned(), folder));
+            }
+            Image::Layers(folders) => {
+                if folders.is_empty() {
+                    return Err(InvalidValue::new("image", "", "it has no layers").into());
+                }
+                // Whoever unpacked them has seen to it that no mount is led astray.
+                for (i, folder) in folders.iter().enumerate() {
+                    let name = if i == 0 { "image".to_owned() } else { format!("image-{i}") };
+                    layers.push((name, folder.clone()));
+                }
             }
             Image::Host => {
                 let host = host::layer(&self.runtime_folder).map_err(making)?;

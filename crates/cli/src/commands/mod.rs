@@ -9,6 +9,7 @@ mod control;
 mod data_folder;
 mod desk;
 mod doctor;
+mod image;
 mod local_sessions;
 mod local_worker;
 mod observing;
@@ -62,6 +63,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Session { command } => remote::session::session(command),
         Command::Key { command } => remote::key::key(command),
         Command::Tenant { command } => remote::tenant::tenant(command),
+        Command::Image { command } => image::image(command, parts.backend),
         Command::Doctor(args) => doctor::doctor(&args, &(parts.checks)()),
         Command::Completions(args) => completions::completions(&args),
     };

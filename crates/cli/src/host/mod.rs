@@ -5,4 +5,5 @@ pub(crate) mod files;
 pub(crate) mod live;
 pub(crate) mod reader;
 pub(crate) mod signals;
+pub(crate) mod state;
 pub(crate) mod terminal;

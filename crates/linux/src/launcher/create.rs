@@ -261,23 +261,38 @@ fn overlays(image: u32, names: &[String], is_writable: bool) -> Result<Vec<Overl
         stat.map(|stat| stat.st_dev).map_err(|errno| (Stage::Root, errno))
     };
     let mut overlays = Vec::with_capacity(names.len());
+    // Layers above others say what those no longer show, in attributes of the user's: see below.
+    let is_layered = names.iter().any(|name| is_lower(name));
     let mut add = |name: &str, target: String, lower: &str, plain_name: &str| {
         let upper = if is_writable { Some(upper(name)?) } else { None };
         let mut options = format!("lowerdir={lower}");
         if is_writable {
             let folder = format!("/files/root/{name}");
             // Without a privilege on the host, an overlay keeps its notes in attributes of the user's.
-            let _ = write!(options, ",upperdir={folder}/upper,workdir={folder}/work,userxattr");
+            let _ = write!(options, ",upperdir={folder}/upper,workdir={folder}/work");
+        }
+        if is_writable || is_layered {
+            options.push_str(",userxattr");
         }
         let (target, options, plain) = (c_string(target)?, c_string(options)?, c_string(plain_name)?);
         overlays.push(Overlay { target, options, plain, plain_device: device(plain_name)?, upper });
         Ok(())
     };
-    add("base", "/new".to_owned(), "base:image", "image")?;
-    for name in names.iter().filter(|name| *name != "base" && *name != "image") {
+    let mut root = String::from("base:image");
+    for name in names.iter().filter(|name| is_lower(name)) {
+        root.push(':');
+        root.push_str(name);
+    }
+    add("base", "/new".to_owned(), &root, "image")?;
+    for name in names.iter().filter(|name| *name != "base" && *name != "image" && !is_lower(name)) {
         add(name, format!("/new/{name}"), &format!("{name}:empty"), name)?;
     }
     Ok(overlays)
+}
+
+/// Whether a layer lies below the one named `image`.
+fn is_lower(name: &str) -> bool {
+    name.starts_with("image-")
 }
 
 /// Where what is written to a part of the root ends up.

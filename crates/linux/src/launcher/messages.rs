@@ -1,6 +1,7 @@
 //! What the host and the launcher say to each other.
 
 use crate::ControlSet;
+use crate::socket::MAX_FDS;
 use crate::stage::Stage;
 use crate::sys::Result;
 use crate::wire::{Decoder, Encoder, MALFORMED};
@@ -28,8 +29,8 @@ pub struct CreateRequest {
 /// What the host asks of the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LauncherRequest {
-    /// `base` and `image` make the root, any other name is a part of it. Comes with a detached mount for each, or
-    /// with paths where the host has no right to make those.
+    /// `base` and `image` make the root, with `image-1`, `image-2` and so on below them; any other name is a part
+    /// of it. Comes with a detached mount for each, or with paths where the host has no right to make those.
     AddImage {
         image: u32,
         names: Vec<String>,
@@ -77,8 +78,8 @@ const UNUSABLE: u32 = 104;
 /// Stands for "no stage".
 const NO_STAGE: u32 = u32::MAX;
 
-/// The largest request.
-pub const LAUNCHER_MESSAGE_BYTES: usize = 16 << 10;
+/// The largest request. The paths of an image's layers are the longest part of any.
+pub const LAUNCHER_MESSAGE_BYTES: usize = 32 << 10;
 
 /// The largest event. Far less than a request, as each page of a buffer is a fault on the way to a sandbox.
 pub const LAUNCHER_EVENT_BYTES: usize = 64;
@@ -113,7 +114,9 @@ impl LauncherRequest {
             ADD_IMAGE => {
                 let image = d.u32()?;
                 let mut list = || match d.u32()? {
-                    count @ 0..=16 => (0..count).map(|_| text(&mut d)).collect::<Result<_>>(),
+                    count if count as usize <= MAX_FDS => {
+                        (0..count).map(|_| text(&mut d)).collect::<Result<_>>()
+                    }
                     _ => Err(MALFORMED),
                 };
                 Self::AddImage { image, names: list()?, paths: list()? }

@@ -5,7 +5,7 @@ pub(super) mod job;
 pub(super) mod key;
 mod progress;
 pub(super) mod session;
-mod table;
+pub(super) mod table;
 pub(super) mod tenant;
 
 use crate::args::RemoteArgs;
@@ -37,11 +37,11 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 }
 
 /// One line of JSON on stdout.
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&(serde_json::to_string(value)? + "\n"))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)

@@ -8,10 +8,15 @@ const WIDTH: usize = 100;
 const GAP: &str = "  ";
 
 /// How a cell is coloured, by what it says.
-pub(super) type Paint = fn(Colours, &str) -> String;
+pub(in crate::commands) type Paint = fn(Colours, &str) -> String;
 
 /// Rows under a heading. The last column gives way when there is too little room, and ends in an ellipsis.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>], colours: Colours, paint: Paint) -> String {
+pub(in crate::commands) fn table(
+    head: &[&str],
+    rows: &[Vec<String>],
+    colours: Colours,
+    paint: Paint,
+) -> String {
     let plain: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
     let widths = widths(head, &plain);
@@ -60,12 +65,12 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// Control characters as they would be typed.
-pub(super) fn one_line(text: &str) -> String {
+pub(in crate::commands) fn one_line(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 /// The name of a state in its colour.
-pub(super) fn by_state(colours: Colours, text: &str) -> String {
+pub(in crate::commands) fn by_state(colours: Colours, text: &str) -> String {
     match text {
         "succeeded" => colours.green(text),
         "failed" | "errored" | "lost" | "denied" => colours.red(text),

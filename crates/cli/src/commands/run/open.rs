@@ -1,16 +1,16 @@
 //! Opens what a request names: files, folders, standard input. Nothing is made in a sandbox yet, so whatever
 //! fails here leaves nothing behind but a folder for artifacts that was asked for.
 
-use super::request::RunRequest;
+use super::request::{Root, RunRequest};
 use super::work::Words;
 use crate::exit::Failure;
 use crate::host::files::{self, check_folder};
-use crate::host::{reader, terminal};
+use crate::host::{reader, state, terminal};
 use cofferdam_backend::Image;
+use cofferdam_core::GuestPath;
+use cofferdam_images::{Lease, Store};
 use cofferdam_worker::artifacts::HostFolder;
 use cofferdam_worker::{ArtifactsWanted, JobSpec, Resizer, Stdin, Terminal, draw_job_id};
-use std::env;
-use std::ffi::OsString;
 use std::io::{IsTerminal, stdin};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ pub(super) struct Opened {
     pub(super) resizer: Option<Resizer>,
     pub(super) json: bool,
     pub(super) artifacts_out: Option<ArtifactsOut>,
+    /// Keeps the image's layers in the store for as long as the job may run.
+    _lease: Option<Lease>,
 }
 
 /// The folder for artifacts.
@@ -46,7 +48,7 @@ pub(super) fn open(request: RunRequest) -> Result<Opened, Failure> {
         limits,
         network,
         isolation,
-        image,
+        root,
         workdir,
         task_id,
         artifacts_out,
@@ -56,35 +58,56 @@ pub(super) fn open(request: RunRequest) -> Result<Opened, Failure> {
         tty,
         json,
     } = request;
-    if let Image::Folder(rootfs) = &image {
-        check_folder("--rootfs", rootfs)?;
-    }
+    let root = open_root(root)?;
     let mut spec = JobSpec::new(draw_job_id()?, work);
     spec.args = args;
-    spec.env = env;
+    spec.env = root.env.into_iter().chain(env).collect();
     spec.files = script.into_iter().chain(files).map(files::open).collect::<Result<_, _>>()?;
     spec.limits = limits;
     spec.network = network;
     spec.isolation = isolation;
-    spec.image = absolute(image)?;
-    spec.workdir = workdir.unwrap_or(spec.workdir);
+    spec.image = root.image;
+    spec.workdir = workdir.or(root.workdir).unwrap_or(spec.workdir);
     spec.task_id = task_id.unwrap_or(spec.task_id);
     spec.writable_root = writable_root;
-    spec.workspace_root = std::path::absolute(workspace_root.unwrap_or_else(default_workspace_root))?;
+    spec.workspace_root = std::path::absolute(workspace_root.unwrap_or_else(|| state::folder("workspaces")))?;
     spec.stdin = input(stdin, tty)?;
     let (resizer, terminal) = terminal_for(tty).unzip();
     spec.terminal = terminal;
     let artifacts_out = artifacts_out.map(|path| ArtifactsOut { made: !path.exists(), path });
     spec.artifacts = artifacts(artifacts_out.as_ref(), json)?;
     spec.details = json;
-    Ok(Opened { spec, resizer, json, artifacts_out })
+    Ok(Opened { spec, resizer, json, artifacts_out, _lease: root.lease })
 }
 
-/// The launcher has a working directory of its own.
-fn absolute(image: Image) -> Result<Image, Failure> {
-    match image {
-        Image::Folder(path) => Ok(Image::Folder(std::path::absolute(path)?)),
-        Image::Host => Ok(Image::Host),
+/// A root filesystem, and what an image says about how its processes start.
+struct OpenedRoot {
+    image: Image,
+    env: Vec<(String, String)>,
+    workdir: Option<GuestPath>,
+    lease: Option<Lease>,
+}
+
+fn open_root(root: Root) -> Result<OpenedRoot, Failure> {
+    let plain = |image| OpenedRoot { image, env: Vec::new(), workdir: None, lease: None };
+    match root {
+        Root::Host => Ok(plain(Image::Host)),
+        Root::Folder(folder) => {
+            check_folder("--rootfs", &folder)?;
+            // The launcher has a working directory of its own.
+            Ok(plain(Image::Folder(std::path::absolute(folder)?)))
+        }
+        Root::Image(wanted) => {
+            let lease = Store::at(std::path::absolute(state::images())?).open(&wanted)?;
+            let config = &lease.image.config.config;
+            let workdir = config.workdir().map(|path| GuestPath::parse("the image's WorkingDir", path));
+            Ok(OpenedRoot {
+                image: Image::Layers(lease.layers.clone()),
+                env: config.variables(),
+                workdir: workdir.transpose()?,
+                lease: Some(lease),
+            })
+        }
     }
 }
 
@@ -112,15 +135,4 @@ fn input(asked: bool, tty: bool) -> Result<Stdin, Failure> {
 
 fn terminal_for(tty: bool) -> Option<(Resizer, Terminal)> {
     tty.then(|| cofferdam_worker::terminal(terminal::window_size()))
-}
-
-/// Where services keep their state: the machine's for root, the user's own otherwise.
-fn default_workspace_root() -> PathBuf {
-    if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/var/lib/cofferdam/workspaces");
-    }
-    let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
-    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local/state")));
-    // Without a home there is still a place that every user can write to.
-    state.unwrap_or_else(env::temp_dir).join("cofferdam/workspaces")
 }

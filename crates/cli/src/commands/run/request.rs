@@ -4,11 +4,27 @@ use super::work::{self, Words, base_name};
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::host::files::FileSource;
-use cofferdam_backend::Image;
 use cofferdam_core::{
     ByteSize, Cpus, GuestPath, InvalidValue, IsolationMode, Limits, NetworkPolicy, TaskId, parse_duration,
 };
+use cofferdam_images::{HOST, ImageRef};
 use std::path::PathBuf;
+
+/// What the root filesystem is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    Host,
+    Folder(PathBuf),
+    Image(ImageRef),
+}
+
+fn root(rootfs: Option<PathBuf>, image: Option<&str>) -> Result<Root, InvalidValue> {
+    match (rootfs, image) {
+        (Some(folder), _) => Ok(Root::Folder(folder)),
+        (None, Some(HOST) | None) => Ok(Root::Host),
+        (None, Some(image)) => ImageRef::parse("--image", image).map(Root::Image),
+    }
+}
 
 /// A `run` that makes sense, as far as can be told without looking at the machine.
 #[derive(Debug)]
@@ -19,7 +35,7 @@ pub(super) struct RunRequest {
     pub(super) limits: Limits,
     pub(super) network: NetworkPolicy,
     pub(super) isolation: IsolationMode,
-    pub(super) image: Image,
+    pub(super) root: Root,
     pub(super) workdir: Option<GuestPath>,
     pub(super) task_id: Option<TaskId>,
     pub(super) artifacts_out: Option<PathBuf>,
@@ -46,7 +62,7 @@ impl RunRequest {
             limits,
             network: network.transpose()?.unwrap_or(NetworkPolicy::None),
             isolation: isolation.transpose()?.unwrap_or_default(),
-            image: args.rootfs.map_or(Image::Host, Image::Folder),
+            root: root(args.rootfs, args.image.as_deref())?,
             workdir: workdir.transpose()?,
             task_id: task_id.transpose()?,
             artifacts_out: args.artifacts_out,

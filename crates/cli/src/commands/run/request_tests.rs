@@ -17,7 +17,7 @@ fn without_options_everything_is_the_default() {
     let request = RunRequest::parse(command()).unwrap();
     assert_eq!(request.limits, Limits::default());
     assert_eq!((request.network, request.isolation), (NetworkPolicy::None, IsolationMode::Strict));
-    assert_eq!(request.image, Image::Host);
+    assert_eq!(request.root, Root::Host);
     assert!(request.workdir.is_none() && request.env.is_empty() && request.files.is_empty());
 }
 

@@ -1,0 +1,150 @@
+//! The words of `image`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+pub(crate) const IMAGE_EXAMPLES: &str = "\
+Images are kept in /var/lib/cofferdam/images, or where COFFERDAM_IMAGES says.
+
+Examples:
+  cofferdam image import ./rootfs --name app:1
+  cofferdam image list
+  cofferdam run --image app:1 -- cat /etc/os-release";
+
+const IMPORT_EXAMPLES: &str = "\
+What it is is seen from what it holds: an archive of docker save, an OCI layout (a folder or an
+archive), a root filesystem (a folder, or a tar archive, plain or compressed by gzip or zstd).
+
+Examples:
+  cofferdam image import ./rootfs --name app:1
+  docker save node:20 -o node.tar && cofferdam image import node.tar --name node:20
+  curl -sL https://example.org/root.tar.zst | cofferdam image import /dev/stdin --name app";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  cofferdam image list
+  cofferdam image list --json";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  cofferdam image show app:1
+  cofferdam image show app:1 --json";
+
+const RM_EXAMPLES: &str = "\
+Layers that no other image has are removed with it. One that a sandbox uses stays until later.
+
+Examples:
+  cofferdam image rm app:1
+  cofferdam image rm sha256:0123456789ab";
+
+const CHECK_EXAMPLES: &str = "\
+Runs every tool in a sandbox on the image, and looks for credentials in every layer, also in files
+that a later layer deletes. Exit code: 0 if all is there, 1 if something is not.
+
+Examples:
+  cofferdam image check app:1
+  cofferdam image check app:1 --profile python-tools --json";
+
+const BUILD_EXAMPLES: &str = "\
+Needs root, debootstrap and a mirror of Debian.
+
+Examples:
+  cofferdam image build-profile base-tools
+  cofferdam image build-profile python-tools --name python:12 --mirror http://mirror.local/debian";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Take an image or a root filesystem into the store
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImageImportArgs),
+    /// List the images of the store
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ImageListArgs),
+    /// Show what an image is made of and what it says of itself
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(ImageShowArgs),
+    /// Remove a name, and what only it had
+    #[command(after_help = RM_EXAMPLES)]
+    Rm(ImageShowArgs),
+    /// Look whether an image has what sandboxes need, and no credentials
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(ImageCheckArgs),
+    /// Make the image of a profile from Debian's packages
+    #[command(after_help = BUILD_EXAMPLES)]
+    BuildProfile(ImageBuildArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageCheckArgs {
+    /// A name, a name with its digest (NAME@sha256:…), or a digest
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: String,
+
+    /// What it has to have: base-tools or python-tools [default: base-tools]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+
+    /// Prints the rows as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageBuildArgs {
+    /// base-tools or python-tools
+    #[arg(value_name = "PROFILE")]
+    pub(crate) profile: String,
+
+    /// What the image will be called [default: the profile's name]
+    #[arg(long, value_name = "NAME[:TAG]")]
+    pub(crate) name: Option<String>,
+
+    /// Where packages come from [default: http://deb.debian.org/debian]
+    #[arg(long, value_name = "URL")]
+    pub(crate) mirror: Option<String>,
+
+    /// Prints the image as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageImportArgs {
+    /// A folder or an archive
+    #[arg(value_name = "ROOT_FOLDER_OR_TAR")]
+    pub(crate) source: PathBuf,
+
+    /// What it will be called
+    #[arg(long, value_name = "NAME[:TAG]")]
+    pub(crate) name: String,
+
+    /// The most that it may be, unpacked [default: 32g]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<String>,
+
+    /// The most files, folders and links that it may have [default: 2000000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_entries: Option<String>,
+
+    /// Prints the image as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageListArgs {
+    /// Prints the images as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageShowArgs {
+    /// A name, a name with its digest (NAME@sha256:…), or a digest
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: String,
+
+    /// Prints the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

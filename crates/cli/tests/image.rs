@@ -1,0 +1,14 @@
+//! `cofferdam image` and `run --image`, from outside: the real program, real layers, real sandboxes.
+
+#[path = "image/bed.rs"]
+mod bed;
+#[path = "image/check.rs"]
+mod check;
+#[path = "image/faults.rs"]
+mod faults;
+#[path = "image/profiles.rs"]
+mod profiles;
+#[path = "image/roots.rs"]
+mod roots;
+#[allow(dead_code, reason = "the tests of `run` use all of it")]
+mod support;
