@@ -83,8 +83,3 @@ impl<S: Send + Sync> FromRequestParts<S> for IdAndName {
         }
     }
 }
-
-fn nobodys() -> Problem {
-    let fix = "check the id, and whose it is";
-    Problem::new(ErrorCode::NotFound, "there is nothing with such an id", fix)
-}
