@@ -10,9 +10,9 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How often it is looked whether whoever follows is still known. A thousand followers cost some hundred lookups a
+/// How often it is looked whether whoever follows is still known. A thousand followers cost two hundred lookups a
 /// second.
-const LOOK: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The same events, until the key or token in these headers is not valid any more; then `error`, and the end.
 pub(crate) fn while_valid(
