@@ -124,7 +124,7 @@ fn a_thousand_followers_of_one_output_miss_nothing() {
     for seen in &all {
         let outputs = seen.iter().filter_map(|(_, text)| text.strip_prefix("stdout "));
         let text: String = outputs.map(|text| serde_json::from_str::<String>(text).expect("text")).collect();
-        assert_eq!(text, expected);
+        assert_eq!(text, expected, "{:?}", seen.last());
         let ids: BTreeSet<_> = seen.iter().map(|(id, _)| id).collect();
         assert_eq!(ids.len(), seen.len(), "an id came twice: {seen:?}");
         assert!(seen.last().is_some_and(|(_, text)| text.starts_with("complete")), "{seen:?}");

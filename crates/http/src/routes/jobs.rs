@@ -274,7 +274,14 @@ fn stream(
 
 /// The last two events of a job, less what was seen: what came of it, and that nothing more will come.
 async fn ending(control: &Control, job: JobRecord, after: i64) -> Vec<Event> {
-    let output = control.store().output(&job.id, 0, ALL_EVENTS).await.unwrap_or_default();
+    let output = match control.store().output(&job.id, 0, ALL_EVENTS).await {
+        Ok(output) => output,
+        // Without an id, as above: a result without its output, or with a number that was another's, is none.
+        Err(error) => {
+            let Problem { code, message, .. } = cofferdam_control::ControlError::from(error).into();
+            return vec![event("error", None, &ErrorData { code, message })];
+        }
+    };
     let seq = output.last().map_or(0, |event| event.seq);
     let mut events = Vec::new();
     if after <= seq {
