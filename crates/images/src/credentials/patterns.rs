@@ -22,8 +22,10 @@ const FILES: [(&str, &[&str], &str); 12] = [
     (".azure/accessTokens.json", &["accessToken"], "Azure credentials"),
 ];
 
-/// Tokens that begin with a mark of their own, what follows it, and how much of that at least.
-const TOKENS: [(&str, fn(u8) -> bool, usize, &str); 9] = [
+/// A token that begins with a mark of its own: what follows it, how much of that at least, and what it is.
+type Token = (&'static str, fn(u8) -> bool, usize, &'static str);
+
+const TOKENS: [Token; 9] = [
     ("AKIA", is_upper, 16, "an AWS access key"),
     ("ASIA", is_upper, 16, "an AWS access key"),
     ("AIza", is_word, 35, "a Google API key"),

@@ -131,7 +131,7 @@ proptest! {
         let mut archive = changed(&file(b"a/b", size), 156, &[kind]);
         for block in &mut blocks {
             archive.extend_from_slice(block);
-            archive.extend(changed(&file(b"c", block.len() as u64), 156, &[b'x']));
+            archive.extend(changed(&file(b"c", block.len() as u64), 156, b"x"));
         }
         archive.truncate(cut.max(BLOCK));
         if let Ok(found) = read(&archive) {

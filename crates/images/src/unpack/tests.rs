@@ -160,7 +160,7 @@ fn no_path_leads_out() {
 fn nothing_is_written_through_a_link() {
     let outside = "../outside";
     Bed::new().refuses(&[symlink("out", outside), file("out/evil", "x")], "through a symbolic link");
-    Bed::new().refuses(&[symlink("out", "/tmp"), folder("out/evil")], "through a symbolic link");
+    Bed::new().refuses(&[symlink("out", "/nonexistent"), folder("out/evil")], "through a symbolic link");
     Bed::new().refuses(&[symlink("a", "."), symlink("a/b", outside), file("a/b/evil", "x")], "symbolic link");
     Bed::new().refuses(&[symlink("self", "self"), file("self/x", "x")], "symbolic link");
     // The link itself is replaced, not what it leads to.
@@ -271,6 +271,9 @@ fn there_are_limits() {
     Bed::new().refuses(&[file(&"n".repeat(300), "")], "longer than 255");
 }
 
+/// Stands for the path of the folder outside: should the walls be broken, nothing of the machine is changed.
+const ABSOLUTE: &str = "ABSOLUTE";
+
 /// Anything that an archive can say, in a few names so that entries meet.
 fn entries() -> impl Strategy<Value = Vec<Made>> {
     let name = prop_oneof![
@@ -287,7 +290,7 @@ fn entries() -> impl Strategy<Value = Vec<Made>> {
     let link = prop_oneof![
         path.clone(),
         Just("../outside/file".to_owned()),
-        Just("/etc".to_owned()),
+        Just(ABSOLUTE.to_owned()),
         Just("../outside".to_owned())
     ];
     let kind = prop_oneof![
@@ -308,8 +311,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_an_archive_says_nothing_outside_changes(entries in entries()) {
+    fn whatever_an_archive_says_nothing_outside_changes(mut entries in entries()) {
         let bed = Bed::new();
+        let outside = bed.top.join("outside").into_os_string().into_encoded_bytes();
+        for entry in entries.iter_mut().filter(|entry| entry.link == ABSOLUTE.as_bytes()) {
+            entry.link.clone_from(&outside);
+        }
         // One by one: an entry that is refused must not keep the others from trying.
         for i in 0..entries.len() {
             let _ = bed.unpack(&entries[i..]);

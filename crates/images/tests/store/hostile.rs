@@ -11,7 +11,7 @@ const ROOT: [(&str, &str); 1] = [("bin/tool", "tool")];
 fn refused(bed: &Bed, result: Result<cofferdam_images::Imported, ImageError>, code: &str) {
     let error = result.expect_err(code);
     assert_eq!(error.code(), code, "{error}");
-    assert!(bed.store.list().unwrap().is_empty());
+    assert!(bed.store.list().expect("the store can be read").is_empty());
     bed.holds(0);
 }
 

@@ -13,7 +13,7 @@ fn two_images(bed: &Bed) {
     let base = bed.layer("base", &BASE);
     for name in ["one", "two"] {
         let layers = [base.clone(), bed.layer(name, &[(name, "own")])];
-        bed.import(&bed.oci(&format!("{name}-oci"), &image(&layers, json!({}))), name).unwrap();
+        bed.import(&bed.oci(&format!("{name}-oci"), &image(&layers, json!({}))), name).expect("it is taken");
     }
 }
 
