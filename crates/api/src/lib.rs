@@ -12,6 +12,7 @@ mod health;
 mod job;
 mod key;
 mod output;
+mod process;
 mod proof;
 mod result;
 mod run;
@@ -35,6 +36,7 @@ pub use job::{
 };
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
+pub use process::{ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
