@@ -13,6 +13,7 @@ mod job;
 mod key;
 mod objects;
 mod output;
+mod process;
 mod proof;
 mod result;
 mod run;
@@ -37,6 +38,7 @@ pub use job::{
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use objects::Objects;
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
+pub use process::{ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"event": "stdout", "id": "1", "data": "{\"seq\":1,\"text\":\"1\\n\"}"}))]
 pub struct StreamEvent {
-    /// `init`, `stdout`, `stderr`, `truncated`, `result`, `error` or `complete`.
-    #[schema(pattern = "^(init|stdout|stderr|truncated|result|error|complete)$")]
+    /// `init`, `stdout`, `stderr`, `display`, `truncated`, `result`, `exit`, `error` or `complete`.
+    #[schema(pattern = "^(init|stdout|stderr|display|truncated|result|exit|error|complete)$")]
     pub event: String,
     /// The number to go on from; an `error` has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -75,9 +75,11 @@ enum Nature {
 /// A verb that nobody thought of is taken for a change.
 fn nature(action: Action) -> Nature {
     match action.as_str().rsplit('.').next() {
-        _ if action == Action::JobCreate => Nature::NewWork,
+        _ if [Action::JobCreate, Action::SessionCreate].contains(&action) => Nature::NewWork,
         // Whoever reads these is noted first.
-        _ if ["audit.", "receipt."].iter().any(|begin| action.as_str().starts_with(begin)) => Nature::Change,
+        _ if ["audit.", "receipt.", "file."].iter().any(|begin| action.as_str().starts_with(begin)) => {
+            Nature::Change
+        }
         Some("get" | "list" | "read" | "verify") => Nature::Read,
         _ => Nature::Change,
     }

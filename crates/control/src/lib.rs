@@ -58,8 +58,8 @@ pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
 pub use session_worker::{
-    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
-    StepSink,
+    FileReader, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
+    SessionWorker, StepEnd, StepOrder, StepSink,
 };
 pub use sessions::{
     FILE_MODE, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view, step_view,

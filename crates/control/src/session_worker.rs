@@ -1,9 +1,13 @@
 //! The way to what has sessions: in this process, or elsewhere. Start, step, terminate.
 
-use crate::worker::OutputSink;
+use crate::worker::{OutputSink, Stream};
 use async_trait::async_trait;
-use cofferdam_api::{FileInfo, FileList, RichResult, SessionRequest, StepRequest, StepResult};
+use cofferdam_api::{
+    FileInfo, FileList, ProcessRequest, ProcessView, RichResult, SessionRequest, StepRequest, StepResult,
+    TerminalSize,
+};
 use cofferdam_core::{GuestPath, SessionId, TaskId};
+use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
@@ -76,6 +80,23 @@ pub struct Placed {
 /// The bytes of a file, on their way in or out.
 pub type FileReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
+/// One piece of a process's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessPiece {
+    pub seq: u64,
+    pub stream: Stream,
+    pub bytes: Vec<u8>,
+}
+
+/// What a process wrote after a number, and how it stands. Where it has ended, nothing comes after this.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessTold {
+    pub pieces: Vec<ProcessPiece>,
+    /// Something before these was dropped.
+    pub has_gap: bool,
+    pub process: ProcessView,
+}
+
 /// Has sessions.
 #[async_trait]
 pub trait SessionWorker: Send + Sync {
@@ -129,6 +150,41 @@ pub trait SessionWorker: Send + Sync {
     async fn move_file(&self, at: &Placed, from: &GuestPath, to: &GuestPath) -> Result<(), SessionFailure>;
 
     async fn remove_file(&self, at: &Placed, path: &GuestPath, all: bool) -> Result<(), SessionFailure>;
+
+    async fn start_process(
+        &self,
+        at: &Placed,
+        request: ProcessRequest,
+    ) -> Result<ProcessView, SessionFailure>;
+
+    async fn list_processes(&self, at: &Placed) -> Result<Vec<ProcessView>, SessionFailure>;
+
+    /// What came after a number; where nothing did, what comes within a time.
+    async fn process_output(
+        &self,
+        at: &Placed,
+        number: u64,
+        after: u64,
+        time: Duration,
+    ) -> Result<ProcessTold, SessionFailure>;
+
+    /// `input_closed` or `input_full` where a process does not read.
+    async fn write_process(
+        &self,
+        at: &Placed,
+        number: u64,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<(), SessionFailure>;
+
+    async fn signal_process(&self, at: &Placed, number: u64, signal: i32) -> Result<(), SessionFailure>;
+
+    async fn resize_process(
+        &self,
+        at: &Placed,
+        number: u64,
+        size: TerminalSize,
+    ) -> Result<(), SessionFailure>;
 
     /// Ends a session and everything in it. When this returns, nothing of it runs any more.
     async fn terminate(&self, id: &SessionId, generation: i64);

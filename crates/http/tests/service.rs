@@ -6,6 +6,8 @@
 mod bed;
 #[path = "service/connections.rs"]
 mod connections;
+#[path = "service/idle_sessions.rs"]
+mod idle_sessions;
 #[path = "service/roles.rs"]
 mod roles;
 #[path = "service/tls.rs"]

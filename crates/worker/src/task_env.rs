@@ -66,7 +66,7 @@ pub(crate) fn session_env(
     Ok(env)
 }
 
-fn contract(
+pub(crate) fn contract(
     requested: &[(String, String)],
     id: &str,
     task_id: &TaskId,

@@ -73,9 +73,6 @@ impl Drop for NativeSandbox {
     }
 }
 
-/// In a folder with more entries than this a link may not be found.
-const LINKS_LOOKED_AT: usize = 10_000;
-
 /// Flags of a file that is opened for the host.
 const READ: i32 = libc::O_RDONLY;
 const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
@@ -231,13 +228,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
-        let opened = self.open(path, libc::O_PATH, 0, false).await;
-        let file = match opened {
-            Ok(file) => std::fs::File::from(file),
-            // The last name is a link: what it is, its folder tells.
-            Err(BackendError::NotPermitted { .. }) => return self.stat_link(path).await,
-            Err(error) => return Err(error),
-        };
+        let file = std::fs::File::from(self.open(path, libc::O_PATH, 0, false).await?);
         let metadata = file.metadata().map_err(|e| BackendError::failed(format!("looking at {path}"), e))?;
         let kind = match metadata.mode() & libc::S_IFMT {
             libc::S_IFREG => EntryKind::File,
@@ -366,24 +357,6 @@ impl Sandbox for NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// What a folder says of a link in it; nothing reads the link itself.
-    async fn stat_link(&self, path: &GuestPath) -> Result<FileStat> {
-        let refused = || BackendError::NotPermitted {
-            path: path.to_string(),
-            reason: "a link, or behind one: not followed".to_owned(),
-        };
-        let (folder, name) = path.as_str().rsplit_once('/').ok_or_else(refused)?;
-        let folder = GuestPath::parse("path", if folder.is_empty() { "/" } else { folder })?;
-        let entries = self.list_files(&folder, LINKS_LOOKED_AT).await?;
-        let found = entries.into_iter().find(|entry| entry.name == name.as_bytes()).ok_or_else(refused)?;
-        match found.kind {
-            EntryKind::Link => {
-                Ok(FileStat { kind: found.kind, size_bytes: found.size_bytes, mode: 0o777, modified_ms: 0 })
-            }
-            _ => Err(refused()),
-        }
-    }
-
     async fn freeze(&self, frozen: bool) -> Result<()> {
         if self.connection.waiting().is_closed {
             return Err(gone());

@@ -1,18 +1,22 @@
 //! The sessions of the worker in the same process, behind the trait that control knows.
 
 use async_trait::async_trait;
-use cofferdam_api::{FileInfo, FileKind, FileList, RichResult, StepError, StepResult};
+use cofferdam_api::{
+    FileInfo, FileKind, FileList, ProcessRequest, ProcessView, RichResult, StepError, StepResult,
+    TerminalSize,
+};
 use cofferdam_backend::{EntryKind, FileStat};
 use cofferdam_control::{
-    FileReader, Placed, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
-    StepSink, Stream,
+    FileReader, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
+    SessionWorker, StepEnd, StepOrder, StepSink, Stream,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
 use cofferdam_worker::{
-    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, SessionError, SessionSpec, Sessions, Shown,
-    StepOutput, cancellation, session_request,
+    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, ProcessNews, ProcessState, SessionError,
+    SessionSpec, Sessions, Shown, StepOutput, cancellation, session_request,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Sandboxes kept ready from the start; demand brings more.
@@ -40,11 +44,7 @@ struct Sink<'s>(&'s mut dyn StepSink);
 #[async_trait]
 impl LiveOutput for Sink<'_> {
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let stream = match stream {
-            OutputStream::Stdout => Stream::Stdout,
-            OutputStream::Stderr => Stream::Stderr,
-        };
-        self.0.push(stream, bytes);
+        self.0.push(stream_of(stream), bytes);
     }
 
     async fn ready(&mut self) {
@@ -176,8 +176,88 @@ impl SessionWorker for LocalSessions {
         self.sessions.remove_file(&at.id, at.generation, path, all).await.map_err(|error| failure(&error))
     }
 
+    async fn start_process(
+        &self,
+        at: &Placed,
+        request: ProcessRequest,
+    ) -> Result<ProcessView, SessionFailure> {
+        let order = session_request::process(request).map_err(|error| failure(&error.into()))?;
+        let started = self.sessions.start_process(&at.id, at.generation, order).await;
+        started.map(process).map_err(|error| failure(&error))
+    }
+
+    async fn list_processes(&self, at: &Placed) -> Result<Vec<ProcessView>, SessionFailure> {
+        let listed = self.sessions.list_processes(&at.id, at.generation);
+        listed.map(|all| all.into_iter().map(process).collect()).map_err(|error| failure(&error))
+    }
+
+    async fn process_output(
+        &self,
+        at: &Placed,
+        number: u64,
+        after: u64,
+        time: Duration,
+    ) -> Result<ProcessTold, SessionFailure> {
+        let news = self.sessions.process_news(&at.id, at.generation, number, after, time).await;
+        let ProcessNews { pieces, has_gap, state } = news.map_err(|error| failure(&error))?;
+        let piece = |piece: cofferdam_worker::ProcessPiece| ProcessPiece {
+            seq: piece.seq,
+            stream: stream_of(piece.stream),
+            bytes: piece.bytes,
+        };
+        Ok(ProcessTold { pieces: pieces.into_iter().map(piece).collect(), has_gap, process: process(state) })
+    }
+
+    async fn write_process(
+        &self,
+        at: &Placed,
+        number: u64,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<(), SessionFailure> {
+        let written = self.sessions.write_process(&at.id, at.generation, number, bytes, is_last).await;
+        written.map_err(|error| failure(&error))
+    }
+
+    async fn signal_process(&self, at: &Placed, number: u64, signal: i32) -> Result<(), SessionFailure> {
+        let sent = self.sessions.signal_process(&at.id, at.generation, number, signal).await;
+        sent.map_err(|error| failure(&error))
+    }
+
+    async fn resize_process(
+        &self,
+        at: &Placed,
+        number: u64,
+        size: TerminalSize,
+    ) -> Result<(), SessionFailure> {
+        let TerminalSize { rows, columns } = size;
+        let resized = self.sessions.resize_process(&at.id, at.generation, number, rows, columns).await;
+        resized.map_err(|error| failure(&error))
+    }
+
     async fn terminate(&self, id: &SessionId, generation: i64) {
         self.sessions.terminate(id, generation).await;
+    }
+}
+
+fn stream_of(stream: OutputStream) -> Stream {
+    match stream {
+        OutputStream::Stdout => Stream::Stdout,
+        OutputStream::Stderr => Stream::Stderr,
+    }
+}
+
+fn process(state: ProcessState) -> ProcessView {
+    let ProcessState { number, argv, is_terminal, started_ms, ended, last_seq } = state;
+    let (outcome, ended_ms) = ended.unzip();
+    ProcessView {
+        number,
+        command: argv,
+        is_terminal,
+        started_at: timestamp(started_ms),
+        ended_at: ended_ms.map(timestamp),
+        outcome,
+        last_seq,
     }
 }
 

@@ -46,6 +46,23 @@ fn request(action: Action) -> Option<(&'static str, &'static str, &'static str)>
         Action::TenantDelete => ("DELETE", "/v1/tenants/ten-none", ""),
         Action::MetricsRead => ("GET", "/metrics", ""),
         Action::WorkerList => ("GET", "/v1/workers", ""),
+        Action::SessionCreate => ("POST", "/v1/sessions", "{}"),
+        Action::SessionGet => ("GET", "/v1/sessions/ses-none", ""),
+        Action::SessionList => ("GET", "/v1/sessions", ""),
+        Action::SessionExtend => ("POST", "/v1/sessions/ses-none/extend", r#"{"ttl_seconds":1}"#),
+        Action::SessionDelete => ("DELETE", "/v1/sessions/ses-none", ""),
+        Action::StepCreate => ("POST", "/v1/sessions/ses-none/steps", r#"{"command":"true"}"#),
+        Action::StepGet => ("GET", "/v1/sessions/ses-none/steps/stp-none", ""),
+        Action::StepList => ("GET", "/v1/sessions/ses-none/steps", ""),
+        Action::StepInterrupt => ("POST", "/v1/sessions/ses-none/steps/stp-none/interrupt", ""),
+        Action::ContextRestart => {
+            ("POST", "/v1/sessions/ses-none/contexts/default/restart", r#"{"language":"python"}"#)
+        }
+        Action::FileRead => ("GET", "/v1/sessions/ses-none/files/stat?path=a", ""),
+        Action::FileWrite => ("POST", "/v1/sessions/ses-none/files/mkdir", r#"{"path":"a"}"#),
+        Action::ProcessStart => ("POST", "/v1/sessions/ses-none/processes", r#"{"command":"true"}"#),
+        Action::ProcessGet => ("GET", "/v1/sessions/ses-none/processes", ""),
+        Action::ProcessWrite => ("POST", "/v1/sessions/ses-none/processes/1/signal", r#"{"signal":1}"#),
         // It does not end; its head is all that is looked at.
         Action::EventList => return None,
     })

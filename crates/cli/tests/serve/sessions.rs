@@ -3,7 +3,7 @@
 
 use crate::client::{Answer, Client};
 use crate::machine::{OwnProgram, processes_with, wait_until};
-use crate::server::{Folder, Server};
+use crate::server::{Folder, Server, program};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -366,6 +366,8 @@ fn a_deleted_session_is_gone_at_once() {
     let audit = client.get(&format!("/v1/audit?resource={id}")).json();
     let kinds: Vec<_> =
         audit["entries"].as_array().expect("entries").iter().map(|entry| entry["kind"].clone()).collect();
+    // One whose sandbox took its time was noted as ready, too.
+    let kinds: Vec<_> = kinds.into_iter().filter(|kind| kind != "session.ready").collect();
     assert_eq!(kinds, ["session.created", "session.deleted"]);
     assert_eq!(server.stop(), Some(0));
 }
@@ -493,4 +495,115 @@ fn what_is_not_built_is_refused_by_name() {
     for path in ["/v1/sessions/ses-aaaaaaaaaaaaaaaa", "/v1/sessions/ses-aaaaaaaaaaaaaaaa/steps"] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }
+}
+
+#[test]
+fn workers_elsewhere_say_that_they_have_no_sessions() {
+    let folder = Folder::new("sessions");
+    let control = Server::start_role(program(), "control", folder.path(), &[]);
+    let _worker = Server::start_worker(program(), &[&control], &folder.path().join("service.token"), &[]);
+    let client = Client::of(&control);
+    let workers = || client.get("/v1/workers").json()["workers"].as_array().map_or(0, Vec::len);
+    wait_until("the worker is there", || workers() == 1);
+    let refused = client.post("/v1/sessions", "{}");
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["code"]),
+        (422, &json!("unsupported")),
+        "{refused:?}"
+    );
+    // And jobs have the room that it would have taken.
+    let job = client.post("/v1/jobs?wait_ms=30000", r#"{"command":["true"]}"#).json();
+    assert_eq!(job["status"]["state"], "succeeded", "{job}");
+}
+
+#[test]
+fn a_quota_of_sandboxes_is_shared_with_jobs() {
+    let (_folder, _server, client) = server();
+    let tenant = client.post("/v1/tenants", r#"{"name":"small","quotas":{"max_running":1}}"#).json();
+    let key = json!({"name": "k", "scopes": ["*"], "tenant": tenant["id"]}).to_string();
+    let secret = client.post("/v1/keys", &key).json()["secret"].as_str().expect("a secret").to_owned();
+    let theirs = client.with_key(&secret);
+    let id = create(&theirs, "{}");
+    let over = theirs.post("/v1/sessions", "{}");
+    assert_eq!(
+        (over.status, &over.json()["error"]["details"]["quota"]),
+        (429, &json!("max_running")),
+        "{over:?}"
+    );
+    let job = theirs.post("/v1/jobs", r#"{"command":["true"]}"#).json();
+    assert_eq!(job["status"]["state"], "queued", "{job}");
+    // Another tenant's session is nobody's business.
+    assert_eq!(client.get(&format!("/v1/sessions/{id}")).status, 404);
+    assert_eq!(delete(&theirs, &format!("/v1/sessions/{id}")).status, 204);
+    let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    wait_until("the job has its turn", || theirs.get(&path).json()["status"]["state"] == "succeeded");
+}
+
+#[test]
+fn a_terminal_is_typed_into_and_come_back_to() {
+    let (_folder, _server, client) = server();
+    let id = create(&client, "{}");
+    let all = format!("/v1/sessions/{id}/processes");
+    let started = client.post(
+        &all,
+        r#"{"command":["bash","--norc","-i"],"terminal":{"rows":24,"columns":80},"env":{"PS1":"> "}}"#,
+    );
+    assert_eq!(started.status, 201, "{started:?}");
+    let one = format!("{all}/{}", started.json()["number"]);
+    let now = || client.get(&format!("{one}/output?follow=false")).body;
+    let type_in = |text: &str| assert_eq!(client.post(&format!("{one}/input"), text).status, 204);
+    type_in("echo $((6*7)); tty\n");
+    wait_until("it answers", || now().contains("42") && now().contains("/dev/pts/"));
+    assert_eq!(client.post(&format!("{one}/resize"), r#"{"rows":30,"columns":101}"#).status, 204);
+    type_in("stty size\n");
+    wait_until("it has its new size", || now().contains("30 101"));
+    // Whoever comes back goes on from where they were.
+    let ids = |text: &str| {
+        text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok()).collect::<Vec<_>>()
+    };
+    let seen = ids(&now());
+    let middle = seen[seen.len() / 2];
+    let header = format!("Last-Event-ID: {middle}\r\n");
+    let rest =
+        client.send("GET", &format!("{one}/output?follow=false"), &header, "").expect("an answer").body;
+    assert_eq!(ids(&rest)[..], seen[seen.len() / 2 + 1..], "{rest}");
+    // A job in it is interrupted as by hand, and the shell goes on.
+    type_in("sleep 605\n");
+    wait_until("it sleeps", || processes_with("605") == 1);
+    type_in("\u{3}");
+    wait_until("it was interrupted", || processes_with("605") == 0);
+    type_in("exit 3\n");
+    let end = client.get(&format!("{one}/output")).body;
+    assert!(end.contains("event: exit") && end.contains(r#""outcome":{"kind":"exited","code":3}"#), "{end}");
+    let late = client.post(&format!("{one}/input"), "more");
+    assert_eq!(late.status, 409, "{late:?}");
+    let listed = client.get(&all).json();
+    assert_eq!(listed["processes"][0]["outcome"]["code"], 3, "{listed}");
+}
+
+#[test]
+fn a_process_with_pipes_is_fed_signaled_and_timed() {
+    let (_folder, _server, client) = server();
+    let id = create(&client, "{}");
+    let all = format!("/v1/sessions/{id}/processes");
+    let start = |body: &str| {
+        let started = client.post(&all, body);
+        assert_eq!(started.status, 201, "{started:?}");
+        format!("{all}/{}", started.json()["number"])
+    };
+    let cat = start(r#"{"command":["tr","a-z","A-Z"]}"#);
+    assert_eq!(client.post(&format!("{cat}/input?close=true"), "loud").status, 204);
+    let end = client.get(&format!("{cat}/output")).body;
+    assert!(end.contains(r#""text":"LOUD""#) && end.contains("event: exit"), "{end}");
+    let sleep = start(r#"{"command":["sleep","606"]}"#);
+    assert_eq!(client.post(&format!("{sleep}/signal"), r#"{"signal":15}"#).status, 204);
+    let end = client.get(&format!("{sleep}/output")).body;
+    assert!(end.contains(r#""outcome":{"kind":"signaled","signal":15}"#), "{end}");
+    let late = start(r#"{"command":["sleep","607"],"timeout_ms":200}"#);
+    assert!(client.get(&format!("{late}/output")).body.contains("timed_out"));
+    for (path, body) in [("signal", r#"{"signal":0}"#), ("resize", r#"{"rows":1,"columns":1}"#)] {
+        assert_eq!(client.post(&format!("{late}/{path}"), body).status, 422, "{path}");
+    }
+    assert_eq!(client.get(&format!("{all}/99/output")).status, 404);
+    assert_eq!(client.post(&all, r#"{"command":["no-such-program"]}"#).status, 422);
 }

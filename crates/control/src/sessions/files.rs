@@ -118,7 +118,10 @@ fn refused(failure: SessionFailure) -> ControlError {
     let SessionFailure { code, message } = failure;
     match code.as_str() {
         "not_found" => ControlError::NotFound { what: "file" },
-        "not_permitted" | "invalid" => InvalidValue::new("path", "", message).into(),
+        "not_permitted" | "invalid" => {
+            let (path, why) = message.split_once(": ").unwrap_or(("", &message));
+            InvalidValue::new("path", path, why).into()
+        }
         "disk_full" => ControlError::TooLarge { text: message },
         "session_gone" | "session_stale" => UNREACHABLE,
         _ => ControlError::Unavailable(message),

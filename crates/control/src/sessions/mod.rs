@@ -8,6 +8,7 @@ mod expire;
 mod extend;
 mod files;
 mod get;
+mod processes;
 mod rooms;
 mod settings;
 mod step_create;

@@ -1,12 +1,12 @@
 //! `/v1/artifacts`: records.
 
 use super::artifact_content::{__path_download, __path_upload, download, upload};
-use crate::idempotency::idempotency_key;
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::{Body, body_or_default};
 use crate::cursor::{page, read_cursor};
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::idempotency::idempotency_key;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
 use axum::extract::{Request, State};

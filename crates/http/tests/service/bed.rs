@@ -1,11 +1,12 @@
 //! A control plane on a store of its own, whose worker only pretends, and a server before it.
 
+use crate::idle_sessions::IdleSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_artifacts::{Location as Place, MasterKey, Vault};
 use cofferdam_control::{
-    Capacity, Checker, Control, FIRST_TENANT, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Settings,
-    SigningSettings, Worker, Workers,
+    Capacity, Checker, Control, FIRST_TENANT, Offer, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
+    Settings, SigningSettings, Worker, Workers,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_http::{HttpSettings, Tls};
@@ -22,6 +23,10 @@ struct Idle;
 
 #[async_trait]
 impl Worker for Idle {
+    fn sessions(&self) -> Option<&dyn SessionWorker> {
+        Some(&IdleSessions)
+    }
+
     async fn run(&self, run: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {
         let ms = run.request.code.and_then(|code| code.parse().ok()).unwrap_or(0);
         tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -39,7 +44,7 @@ fn workers() -> Workers {
     let offer = Offer {
         labels: Default::default(),
         backends: vec!["native".to_owned()],
-        capacity: Capacity { slots: 100, cpus_millis: 1_000_000, memory_bytes: 1 << 40 },
+        capacity: Capacity { slots: 1000, cpus_millis: 10_000_000, memory_bytes: 1 << 44 },
     };
     Workers { checker: Arc::new(Idle), local: Some((Arc::new(Idle), offer)), remote: None }
 }

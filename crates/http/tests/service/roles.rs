@@ -67,8 +67,9 @@ fn text(value: &Value, name: &str) -> String {
 async fn callers(bed: &Bed) -> Vec<(&'static str, Option<String>)> {
     let key = async |body: Value| Some(text(&make(bed, "/v1/keys", body).await, "secret"));
     let other = text(&make(bed, "/v1/tenants", json!({"name": "other"})).await, "id");
-    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read"];
-    let writer = ["jobs:read", "jobs:write", "artifacts:read", "artifacts:write"];
+    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read", "sessions:read"];
+    let writer =
+        ["jobs:read", "jobs:write", "artifacts:read", "artifacts:write", "sessions:read", "sessions:write"];
     vec![
         ("no key", None),
         ("wrong key", Some(format!("cof_{}", "0".repeat(64)))),
@@ -94,11 +95,19 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
         _ if path.starts_with("/v1/tenants/") => {
             text(&make(bed, "/v1/tenants", json!({"name": format!("t{number}")})).await, "id")
         }
+        _ if path.starts_with("/v1/sessions/") => text(&make(bed, "/v1/sessions", json!({})).await, "id"),
         _ if path.starts_with("/v1/artifacts/") => {
             text(&make(bed, "/v1/artifacts", json!({"name": "x", "size_bytes": 1})).await, "id")
         }
         _ => panic!("{path} is new: say here what its id is of"),
     };
+    // What belongs to a session is looked for in it, and not there: whoever may look gets a 404.
+    let path = path
+        .replace("{step_id}", "stp-aaaaaaaaaaaaaaaa")
+        .replace("{number}", "1")
+        .replace("{name}", "default");
+    let path =
+        if path.ends_with("/files") || path.ends_with("/files/stat") { path + "?path=a" } else { path };
     path.replace("{id}", &id).replace("{code}", "denied")
 }
 
@@ -112,6 +121,18 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/artifacts/{id}/url") => Some(json!({"ttl_seconds": 60})),
         // Not by a key: without a signed address nobody may.
         ("PUT", "/v1/artifacts/{id}/upload") => Some(json!(1)),
+        ("POST", "/v1/sessions") => Some(json!({})),
+        ("POST", "/v1/sessions/{id}/extend") => Some(json!({"ttl_seconds": 1})),
+        ("POST", "/v1/sessions/{id}/steps") => Some(json!({"command": "true"})),
+        ("POST", "/v1/sessions/{id}/steps/{step_id}/interrupt") => None,
+        ("POST", "/v1/sessions/{id}/contexts/{name}/restart") => Some(json!({"language": "python"})),
+        ("PUT", "/v1/sessions/{id}/files") => Some(json!(1)),
+        ("POST", "/v1/sessions/{id}/files/mkdir") => Some(json!({"path": "a"})),
+        ("POST", "/v1/sessions/{id}/files/move") => Some(json!({"from": "a", "to": "b"})),
+        ("POST", "/v1/sessions/{id}/processes") => Some(json!({"command": "true"})),
+        ("POST", "/v1/sessions/{id}/processes/{number}/input") => None,
+        ("POST", "/v1/sessions/{id}/processes/{number}/signal") => Some(json!({"signal": 15})),
+        ("POST", "/v1/sessions/{id}/processes/{number}/resize") => Some(json!({"rows": 1, "columns": 1})),
         ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
         ("PATCH", "/v1/tenants/{id}") => Some(json!({"quotas": {"max_running": 1}})),
         _ => panic!("{method} {path} is new: say here what it is sent"),
@@ -160,9 +181,10 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
             "jobs" => "job-aaaaaaaaaaaaaaaa",
             "keys" => "key-aaaaaaaaaaaaaaaa",
             "artifacts" => "art-aaaaaaaaaaaaaaaa",
+            "sessions" => "ses-aaaaaaaaaaaaaaaa",
             _ => "ten-aaaaaaaaaaaaaaaa",
         };
-        let none = path.replace("{id}", none);
+        let none = there.replace(&id_in(&there), none);
         let mut answers = Vec::new();
         for place in [&there, &none] {
             let (status, mut answer) =
@@ -173,4 +195,10 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
         assert_eq!(answers[0], answers[1], "{method} {path}");
         assert!(answers[0].0.is_client_error(), "{method} {path}: {answers:?}");
     }
+}
+
+/// The first id in a path.
+fn id_in(path: &str) -> String {
+    let is_id = |part: &&str| part.len() == 20 && part.as_bytes()[3] == b'-';
+    path.split(['/', '?']).find(is_id).unwrap_or_else(|| panic!("no id in {path}")).to_owned()
 }

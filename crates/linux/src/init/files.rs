@@ -35,8 +35,11 @@ pub(super) fn open(
         if make_parents {
             make_parents_of(path)?;
         }
-        // A FIFO that nobody reads must not hold init up.
-        let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
+        // A FIFO that nobody reads must not hold init up. What is only looked at is not opened, and takes no more flags.
+        let flags = match flags & libc::O_PATH {
+            0 => flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW,
+            _ => libc::O_PATH | libc::O_NOFOLLOW,
+        };
         let fd = match sys::openat2(sys::CWD, path, flags, mode, ANCHORED) {
             // The user's own file, which it has made read-only: replaced, as an editor would.
             Err(Errno(libc::EACCES)) if flags & libc::O_CREAT != 0 => {

@@ -27,6 +27,15 @@ pub enum SessionError {
     #[error("the session has no such context")]
     NoContext,
 
+    #[error("the session has no such process")]
+    NoProcess,
+
+    #[error("the process reads nothing more")]
+    InputClosed,
+
+    #[error("the process does not read what was sent before")]
+    InputFull,
+
     /// The program could not be started.
     #[error("the program could not be started")]
     Start(#[source] BackendError),
@@ -54,7 +63,9 @@ impl SessionError {
             Self::Id(_) | Self::Create(_) => "sandbox_failed",
             Self::Unknown => "session_gone",
             Self::Stale => "session_stale",
-            Self::NoContext => "not_found",
+            Self::NoContext | Self::NoProcess => "not_found",
+            Self::InputClosed => "input_closed",
+            Self::InputFull => "input_full",
             Self::Start(_) => "not_startable",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",

@@ -2,11 +2,12 @@
 
 use super::ahead::{self, Ahead};
 use super::context::{Contexts, Held};
+use super::process::Processes;
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
 use super::{SessionError, code, command};
 use crate::job::{Cancellation, Request};
 use crate::pool::WaitingInterpreter;
-use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, session_env};
+use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, contract, session_env};
 use cofferdam_backend::{Sandbox, Stats};
 use cofferdam_core::{InvalidValue, Outcome, SandboxId};
 use cofferdam_kernels::{Kernel, KernelError, KernelLanguage, KernelOptions};
@@ -24,6 +25,7 @@ pub(super) struct Live {
     sandbox_id: SandboxId,
     pub(super) sandbox: Arc<dyn Sandbox>,
     contexts: Contexts,
+    pub(super) processes: Processes,
     ahead: Ahead,
 }
 
@@ -34,8 +36,9 @@ impl Live {
         sandbox: Box<dyn Sandbox>,
         interpreter: Option<WaitingInterpreter>,
     ) -> Self {
-        let (contexts, ahead) = (Contexts::default(), Ahead::new(interpreter));
-        Self { spec, sandbox_id, sandbox: Arc::from(sandbox), contexts, ahead }
+        let (contexts, processes) = (Contexts::default(), Processes::default());
+        let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
+        Self { spec, sandbox_id, sandbox, contexts, processes, ahead }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.
@@ -130,6 +133,16 @@ impl Live {
             return ahead::become_kernel(interpreter, &self.sandbox, options).await;
         }
         Kernel::start(&self.sandbox, language, options).await
+    }
+
+    /// The environment of a process that belongs to no step.
+    pub(super) fn process_env(
+        &self,
+        own: &[(String, String)],
+        is_terminal: bool,
+    ) -> Result<Vec<(String, String)>, InvalidValue> {
+        let all: Vec<_> = self.spec.env.iter().chain(own).cloned().collect();
+        Ok(contract(&all, self.spec.id.as_str(), &self.spec.task_id, is_terminal)?.variables)
     }
 
     fn env(&self, step: &StepSpec) -> Result<TaskEnv, InvalidValue> {

@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod files;
 mod live;
+mod process;
 mod pump;
 pub mod request;
 mod settle;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use error::SessionError;
 pub use files::Listed;
+pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 
 use crate::Cancellation;

@@ -1,9 +1,10 @@
 //! From requests on the wire to sessions and steps. Control has looked at them; what is wrong still is said here.
 
+use super::process::ProcessOrder;
 use super::spec::{SessionSpec, StepSpec, StepWork};
 use crate::request;
 use crate::task_env::workspace;
-use cofferdam_api::{Command, JobRequest, SessionRequest, StepRequest};
+use cofferdam_api::{Command, JobRequest, ProcessRequest, SessionRequest, StepRequest};
 use cofferdam_core::{GuestPath, InvalidValue, NetworkPolicy, SessionId, TaskId};
 use std::time::Duration;
 
@@ -32,10 +33,7 @@ pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue>
     let work = match (language, code, command) {
         (Some(language), Some(code), None) => StepWork::Code { language: language.parse()?, code },
         (None, None, Some(command)) => {
-            let argv = match command {
-                Command::Argv(argv) => argv,
-                Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line, "sh".into()],
-            };
+            let argv = words(command);
             let workdir = match workdir {
                 Some(path) => GuestPath::parse("workdir", &path)?,
                 None => workspace(),
@@ -51,4 +49,23 @@ pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue>
         env: env.into_iter().collect(),
         timeout: timeout_ms.map_or(TIMEOUT, Duration::from_millis),
     })
+}
+
+pub fn process(request: ProcessRequest) -> Result<ProcessOrder, InvalidValue> {
+    let ProcessRequest { command, terminal, env, workdir, timeout_ms } = request;
+    let command = command.ok_or_else(|| InvalidValue::new("command", "", "name a program to run"))?;
+    Ok(ProcessOrder {
+        argv: words(command),
+        env: env.into_iter().collect(),
+        workdir: workdir.map(|path| GuestPath::parse("workdir", &path)).transpose()?,
+        terminal: terminal.map(|size| (size.rows, size.columns)),
+        timeout: timeout_ms.map(Duration::from_millis),
+    })
+}
+
+fn words(command: Command) -> Vec<String> {
+    match command {
+        Command::Argv(argv) => argv,
+        Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line, "sh".into()],
+    }
 }

@@ -9,6 +9,7 @@ mod observe;
 mod quotas;
 mod retention;
 mod serve;
+mod sessions;
 mod signing;
 mod tls;
 mod webhooks;
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[Section] = &[
     http::SECTION,
     limits::SECTION,
     quotas::SECTION,
+    sessions::SECTION,
     jwt::SECTION,
     signing::SECTION,
     retention::SECTION,

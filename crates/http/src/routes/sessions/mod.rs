@@ -2,6 +2,7 @@
 
 mod contexts;
 mod files;
+mod processes;
 mod session;
 mod step_output;
 mod steps;
@@ -15,4 +16,5 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
         .merge(step_output::routes())
         .merge(contexts::routes())
         .merge(files::routes())
+        .merge(processes::routes())
 }

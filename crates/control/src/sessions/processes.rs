@@ -1,0 +1,150 @@
+//! `process.start`, and what is asked of a process that runs. They are their worker's: nothing of what they write is
+//! kept in the store.
+
+use super::context_restart::UNREACHABLE;
+use crate::session_worker::{Placed, ProcessTold, SessionFailure};
+use crate::worker::Worker;
+use crate::{Control, ControlError, Result};
+use cofferdam_api::{Command, ProcessRequest, ProcessView, TerminalSize};
+use cofferdam_core::{GuestPath, InvalidValue};
+use cofferdam_policy::Permit;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MAX_SIGNAL: i32 = 64;
+const MAX_SIZE: u16 = 1000;
+
+impl Control {
+    pub async fn start_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        request: ProcessRequest,
+    ) -> Result<ProcessView> {
+        check(&request)?;
+        let details = json!({"terminal": request.terminal.is_some()});
+        let record = self.use_session(permit, session, "process.started", details).await?;
+        let (worker, id) = self.reach(&record)?;
+        let at = Placed { id, generation: record.generation };
+        let started = worker.sessions().ok_or(UNREACHABLE)?.start_process(&at, request).await;
+        started.map_err(refused)
+    }
+
+    pub async fn list_processes(&self, permit: &Permit, session: &str) -> Result<Vec<ProcessView>> {
+        let (worker, at) = self.placed(permit, session).await?;
+        worker.sessions().ok_or(UNREACHABLE)?.list_processes(&at).await.map_err(refused)
+    }
+
+    /// What a process wrote after a number; where there is nothing, what comes within a time.
+    pub async fn follow_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        after: u64,
+        time: Duration,
+    ) -> Result<ProcessTold> {
+        let (worker, at) = self.placed(permit, session).await?;
+        let sessions = worker.sessions().ok_or(UNREACHABLE)?;
+        sessions.process_output(&at, number, after, time).await.map_err(refused)
+    }
+
+    pub async fn write_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<()> {
+        let (worker, at) = self.placed(permit, session).await?;
+        let sessions = worker.sessions().ok_or(UNREACHABLE)?;
+        sessions.write_process(&at, number, bytes, is_last).await.map_err(refused)
+    }
+
+    pub async fn signal_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        signal: i32,
+    ) -> Result<()> {
+        if !(1..=MAX_SIGNAL).contains(&signal) {
+            return Err(InvalidValue::new("signal", signal.to_string(), "it must be from 1 to 64").into());
+        }
+        let details = json!({"process": number, "signal": signal});
+        let record = self.use_session(permit, session, "process.signaled", details).await?;
+        let (worker, id) = self.reach(&record)?;
+        let at = Placed { id, generation: record.generation };
+        worker.sessions().ok_or(UNREACHABLE)?.signal_process(&at, number, signal).await.map_err(refused)
+    }
+
+    pub async fn resize_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        size: TerminalSize,
+    ) -> Result<()> {
+        check_size(size)?;
+        let (worker, at) = self.placed(permit, session).await?;
+        worker.sessions().ok_or(UNREACHABLE)?.resize_process(&at, number, size).await.map_err(refused)
+    }
+
+    /// Where a session is that is ready.
+    async fn placed(&self, permit: &Permit, session: &str) -> Result<(Arc<dyn Worker>, Placed)> {
+        let record = self.get_session(permit, session).await?;
+        if record.state != cofferdam_core::SessionState::Ready {
+            return Err(ControlError::SessionState { state: record.state, cause: record.cause });
+        }
+        let (worker, id) = self.reach(&record)?;
+        Ok((worker, Placed { id, generation: record.generation }))
+    }
+}
+
+fn check(request: &ProcessRequest) -> Result<()> {
+    let wrong = |field, fix| Err(InvalidValue::new(field, "", fix).into());
+    match &request.command {
+        None => return wrong("command", "name a program to run"),
+        Some(Command::Argv(argv)) if argv.first().is_none_or(String::is_empty) => {
+            return wrong("command", "name a program to run");
+        }
+        Some(Command::Argv(argv)) if argv.iter().any(|word| word.contains('\0')) => {
+            return wrong("command", "an argument must not contain NUL");
+        }
+        Some(Command::Shell(line)) if line.contains('\0') => {
+            return wrong("command", "an argument must not contain NUL");
+        }
+        Some(_) => {}
+    }
+    if request.timeout_ms == Some(0) {
+        return wrong("timeout_ms", "it must be more than 0");
+    }
+    if let Some(path) = &request.workdir {
+        GuestPath::parse("workdir", path)?;
+    }
+    request.terminal.map_or(Ok(()), check_size)
+}
+
+fn check_size(size: TerminalSize) -> Result<()> {
+    let fits = |count: u16| (1..=MAX_SIZE).contains(&count);
+    match fits(size.rows) && fits(size.columns) {
+        true => Ok(()),
+        false => {
+            let value = format!("{} by {}", size.rows, size.columns);
+            Err(InvalidValue::new("terminal", value, "rows and columns must be from 1 to 1000").into())
+        }
+    }
+}
+
+fn refused(failure: SessionFailure) -> ControlError {
+    let SessionFailure { code, message } = failure;
+    match code.as_str() {
+        "not_found" => ControlError::NotFound { what: "process" },
+        "input_closed" | "input_full" => ControlError::Conflict { text: message },
+        "invalid" | "not_startable" | "not_permitted" => InvalidValue::new("command", "", message).into(),
+        "session_gone" | "session_stale" => UNREACHABLE,
+        _ => ControlError::Unavailable(message),
+    }
+}

@@ -1,0 +1,104 @@
+//! Sessions that only pretend: they are there, and have nothing in them.
+
+use async_trait::async_trait;
+use cofferdam_api::{FileInfo, FileList, ProcessRequest, ProcessView, TerminalSize};
+use cofferdam_control::{
+    FileReader, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd,
+    StepOrder, StepSink,
+};
+use cofferdam_core::{GuestPath, SessionId};
+use std::time::Duration;
+use tokio::sync::watch;
+
+pub(crate) struct IdleSessions;
+
+fn nothing() -> SessionFailure {
+    SessionFailure::new("not_found", "there is nothing in it")
+}
+
+#[async_trait]
+impl SessionWorker for IdleSessions {
+    async fn start(&self, _: SessionOrder) -> Result<SessionStarted, SessionFailure> {
+        Ok(SessionStarted { sandbox_id: "sbx-aaaaaaaaaaaaaaaa".to_owned() })
+    }
+
+    async fn step(&self, _: StepOrder, _: &mut dyn StepSink, _: watch::Receiver<Option<String>>) -> StepEnd {
+        StepEnd::Errored(SessionFailure::new("idle", "it runs nothing"))
+    }
+
+    async fn restart_context(&self, _: &SessionId, _: i64, _: &str, _: &str) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn stat_file(&self, _: &Placed, _: &GuestPath) -> Result<FileInfo, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn read_file(&self, _: &Placed, _: &GuestPath) -> Result<(FileInfo, FileReader), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn write_file(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: u32,
+        _: FileReader,
+    ) -> Result<u64, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn list_files(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: usize,
+        _: usize,
+    ) -> Result<FileList, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn make_folder(&self, _: &Placed, _: &GuestPath) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn move_file(&self, _: &Placed, _: &GuestPath, _: &GuestPath) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn remove_file(&self, _: &Placed, _: &GuestPath, _: bool) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn start_process(&self, _: &Placed, _: ProcessRequest) -> Result<ProcessView, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn list_processes(&self, _: &Placed) -> Result<Vec<ProcessView>, SessionFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn process_output(
+        &self,
+        _: &Placed,
+        _: u64,
+        _: u64,
+        _: Duration,
+    ) -> Result<ProcessTold, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn write_process(&self, _: &Placed, _: u64, _: &[u8], _: bool) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn signal_process(&self, _: &Placed, _: u64, _: i32) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn resize_process(&self, _: &Placed, _: u64, _: TerminalSize) -> Result<(), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn terminate(&self, _: &SessionId, _: i64) {}
+}
