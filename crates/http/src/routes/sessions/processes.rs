@@ -8,11 +8,12 @@ use crate::last_event::last_event_id;
 use crate::path::{Id, IdAndName};
 use crate::query::{NoQuery, Query};
 use crate::stream::event;
+use crate::while_valid::while_valid;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{
@@ -112,9 +113,11 @@ async fn follow(
     let after = last_event_id(&headers)?.map_or(0, |seq| seq.unsigned_abs());
     // What is not there is an answer of its own, and no stream.
     let first = control.follow_process(&permit, &id, number, after, Duration::ZERO).await?;
+    let asked = control.clone();
     let follower =
         Follower { control, permit, session: id, number, after, waits, first: Some(first), is_over: false };
-    Ok(follower.stream())
+    let events = while_valid(asked, &headers, follower.stream());
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 struct Follower {
@@ -129,13 +132,12 @@ struct Follower {
 }
 
 impl Follower {
-    fn stream(self) -> Response {
+    fn stream(self) -> impl futures_util::stream::Stream<Item = Result<Event, Infallible>> + Send + 'static {
         let events = futures_util::stream::unfold(self, |mut follower| async move {
             let events: Vec<Result<Event, Infallible>> = follower.next().await?.into_iter().map(Ok).collect();
             Some((futures_util::stream::iter(events), follower))
         });
-        let events = futures_util::StreamExt::flatten(events);
-        Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+        futures_util::StreamExt::flatten(events)
     }
 
     async fn next(&mut self) -> Option<Vec<Event>> {
@@ -154,8 +156,8 @@ impl Follower {
             Ok(told) => told,
             Err(error) => {
                 self.is_over = true;
-                let message = Problem::from(error).message;
-                return Some(vec![event("error", None, &ErrorData { message })]);
+                let Problem { code, message, .. } = Problem::from(error);
+                return Some(vec![event("error", None, &ErrorData { code, message })]);
             }
         };
         let mut events = Vec::new();

@@ -7,14 +7,16 @@ use crate::last_event::last_event_id;
 use crate::path::TwoIds;
 use crate::query::Query;
 use crate::stream::{event, output_event};
+use crate::while_valid::while_valid;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use cofferdam_api::{CompleteData, ErrorData, InitData, StreamEvent};
 use cofferdam_control::{Control, FollowedStep, StepFollower, step_view};
 use cofferdam_policy::Action;
 use cofferdam_store::StepRecord;
+use futures_util::stream::Stream;
 use std::convert::Infallible;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,7 +60,8 @@ async fn follow(
     let permit = caller.permit(&control, Action::StepGet).await?;
     let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_step(&permit, &ids.0, &ids.1, after.max(0), waits).await?;
-    Ok(stream(control, ids.1, after, follower))
+    let events = while_valid(control.clone(), &headers, stream(control, ids.1, after, follower));
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 /// Where a follower stands.
@@ -68,7 +71,12 @@ enum Place {
     End,
 }
 
-fn stream(control: Control, id: String, after: i64, follower: StepFollower) -> Response {
+fn stream(
+    control: Control,
+    id: String,
+    after: i64,
+    follower: StepFollower,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
     let place = if after < 0 { Place::Start } else { Place::Output };
     let state = (control, id, follower, place);
     let events = futures_util::stream::unfold(state, move |(control, id, mut follower, place)| async move {
@@ -86,16 +94,15 @@ fn stream(control: Control, id: String, after: i64, follower: StepFollower) -> R
                 Ok(FollowedStep::Ended(step)) => (ending(&control, *step, after).await, Place::End),
                 // Without an id: whoever resumes asks for what comes after the last real one.
                 Err(error) => {
-                    let message = Problem::from(error).message;
-                    (vec![event("error", None, &ErrorData { message })], Place::End)
+                    let Problem { code, message, .. } = Problem::from(error);
+                    (vec![event("error", None, &ErrorData { code, message })], Place::End)
                 }
             },
         };
         let events: Vec<Result<Event, Infallible>> = events.into_iter().map(Ok).collect();
         Some((futures_util::stream::iter(events), (control, id, follower, place)))
     });
-    let events = futures_util::StreamExt::flatten(events);
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    futures_util::StreamExt::flatten(events)
 }
 
 /// The last two events, less what was seen: what came of the step, and that nothing more will come.
