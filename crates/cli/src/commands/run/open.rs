@@ -47,6 +47,7 @@ pub(super) fn open(request: RunRequest) -> Result<Opened, Failure> {
         network,
         isolation,
         image,
+        backend: _,
         workdir,
         task_id,
         artifacts_out,

@@ -52,7 +52,7 @@ fn run(config: Config, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         prepare_folder(data)?;
-        let backend = backend()?;
+        let backend = backend(Choice::Native)?;
         backend.health().await?;
         let location = match &serve.database {
             Some(address) => Location::Postgres(address.clone()),
