@@ -55,3 +55,18 @@ if ! /usr/bin/node -e "$strips" && [ ! -e /usr/lib/node_modules/amaro ] && [ ! -
     note "installing amaro"
     npm install --silent --global amaro >/dev/null
 fi
+
+# Containers: a daemon, a runtime and gVisor, each started by the tests that need it.
+need dockerd=docker.io runc=runc setsid=util-linux mount=mount
+if ! is_present runsc; then
+    # Debian 12 has one that does not run on current kernels; its backports have a newer one.
+    [ "$(id -u)" = 0 ] || die "runsc is missing; install it from bookworm-backports"
+    note "installing runsc from bookworm-backports"
+    list=/etc/apt/sources.list.d/cofferdam-backports.list
+    echo 'deb http://deb.debian.org/debian bookworm-backports main' >"$list"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends -t bookworm-backports runsc >/dev/null
+    rm "$list"
+    is_present runsc || die "runsc is still missing"
+fi

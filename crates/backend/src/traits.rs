@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub disk: bool,
     pub writable_root: bool,
     pub change_limits: bool,
+    /// A sandbox goes by itself, and wholly, when the process that made it does.
+    pub ends_with_host: bool,
 }
 
 /// Makes sandboxes.

@@ -38,7 +38,9 @@ Examples:
   cofferdam run --timeout 10s --memory 512m script.py --flag
   cofferdam run --file data.csv --artifacts-out out -- sort -o .artifacts/sorted.csv data.csv
   echo hello | cofferdam run -i -- tr a-z A-Z
-  cofferdam run -t -- bash";
+  cofferdam run -t -- bash
+  cofferdam run --backend docker --image debian:12 -- cat /etc/os-release
+  cofferdam run --backend oci --runtime runsc --rootfs ./root -- uname -a";
 
 const SERVE_EXAMPLES: &str = "\
 Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder.
@@ -259,13 +261,25 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
-    /// An image of the store, or host for this machine's programs [default: host]
+    /// An image of the store (docker: of the daemon), or host for this machine's programs [default: host]
     #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
     pub(crate) image: Option<String>,
 
     /// A folder to use as the root filesystem
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
+
+    /// What makes the sandbox: native, oci or docker [default: native]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+
+    /// The runtime of the oci backend, such as runc or runsc; or a name that the daemon knows
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
+
+    /// Where the docker daemon listens
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<String>,
 
     /// Lets the job change its root filesystem, for itself
     #[arg(long)]

@@ -4,13 +4,17 @@
 //! top of `main`, before arguments are read.
 
 mod args;
+mod backends;
 mod commands;
 mod config;
 mod exit;
 mod host;
 
+use backends::Choice;
 use cofferdam_backend::{Backend, BackendError};
+use cofferdam_guest::agent;
 use cofferdam_linux::arguments;
+use cofferdam_linux::contained::lock_down;
 use cofferdam_linux::launcher::{self, default_runtime_folder};
 use cofferdam_native::{LauncherHandle, LauncherOptions, NativeBackend, doctor};
 use commands::Parts;
@@ -22,11 +26,17 @@ use std::sync::Arc;
 /// stdin.
 const LAUNCHER: &CStr = c"launcher";
 
+/// Inside a container, this program is its first process.
+const GUEST: &CStr = c"guest";
+
 fn main() -> ExitCode {
     // Where it lies: a copy made now would be in the launcher's memory, too.
     let word = arguments::nth(1);
     if word == Some(LAUNCHER) {
         launcher::run_on_stdin(&LauncherOptions { makes_spares: true, leave_out: Default::default() });
+    }
+    if word == Some(GUEST) {
+        return agent::run(std::env::args().skip(1), lock_down).unwrap_or(ExitCode::FAILURE);
     }
     // Only these make sandboxes, and it is worth the time of a fork to know that before parsing.
     let launcher = match word {
@@ -35,7 +45,10 @@ fn main() -> ExitCode {
         Some(word) if word == c"image" && arguments::nth(2) == Some(c"check") => Some(fork_launcher(false)),
         _ => None,
     };
-    let backend = move || connect(launcher);
+    let backend = move |choice| match choice {
+        Choice::Native => connect(launcher),
+        other => backends::make(other),
+    };
     commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
 }
 

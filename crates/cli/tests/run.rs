@@ -1,5 +1,7 @@
 //! `cofferdam run`, from outside: the real program makes real sandboxes.
 
+#[path = "run/backends.rs"]
+mod backends;
 #[path = "run/endings.rs"]
 mod endings;
 #[path = "run/environment.rs"]

@@ -58,7 +58,9 @@ const REQUIRED: [Control; 25] = [
 ];
 
 /// What a kernel of the sandbox's own does not show or does not have; the wall is that kernel.
-const NOT_BEHIND_OWN_KERNEL: [Control; 6] = [
+const NOT_BEHIND_OWN_KERNEL: [Control; 8] = [
+    Control::NoNewPrivs,
+    Control::MountFlags,
     Control::PidsLimit,
     Control::NamespaceLimits,
     Control::InitProtected,

@@ -1,7 +1,7 @@
 //! Makes containers and hands them out as sandboxes.
 
 use crate::attach::{LastWords, Stdout};
-use crate::daemon::{Address, Flavour, failed, status};
+use crate::daemon::{Address, failed, status};
 use crate::prepare::{Prepared, prepare};
 use crate::sandbox::DockerSandbox;
 use crate::{container, orphans};
@@ -19,7 +19,6 @@ use tokio::sync::OnceCell;
 
 #[derive(Debug, Clone)]
 pub struct DockerOptions {
-    pub flavour: Flavour,
     /// Where the daemon listens, as `DOCKER_HOST` spells it.
     pub host: String,
     /// The image of sandboxes that name none: one that the daemon has.
@@ -44,6 +43,7 @@ pub struct DockerBackend {
     helper: OnceCell<Arc<Vec<u8>>>,
     negotiated: OnceCell<Docker>,
     prepared: OnceCell<Prepared>,
+    swept: OnceCell<()>,
 }
 
 impl DockerBackend {
@@ -56,12 +56,13 @@ impl DockerBackend {
             helper: OnceCell::new(),
             negotiated: OnceCell::new(),
             prepared: OnceCell::new(),
+            swept: OnceCell::new(),
         })
     }
 
     /// The daemon, after a look at whether it is there and what it speaks.
     async fn daemon(&self) -> Result<&Docker> {
-        self.address.check(self.options.flavour).await?;
+        self.address.check().await?;
         let negotiate = || async {
             let docker = self.address.client()?;
             docker
@@ -86,7 +87,7 @@ impl DockerBackend {
                     fix: "name one that the daemon has: --image NAME".to_owned(),
                 });
             }
-            (Image::Folder(_), _) => {
+            (Image::Folder(_) | Image::Layers(_), _) => {
                 return Err(BackendError::Unsupported { backend: self.name(), what: "use a root folder" });
             }
         };
@@ -181,6 +182,7 @@ impl Backend for DockerBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
+            ends_with_host: false,
         }
     }
 
@@ -201,6 +203,8 @@ impl Backend for DockerBackend {
             return Err(unsupported("make the root writable"));
         }
         let docker = self.daemon().await?;
+        // Once, and whatever comes of it: what others left is no reason not to make one.
+        self.swept.get_or_init(|| async { drop(orphans::remove(docker).await) }).await;
         let prepared = self.image(docker, &spec.image).await?;
         let connection = self.begin(docker, &spec, prepared).await?;
         let strict = spec.isolation == IsolationMode::Strict;

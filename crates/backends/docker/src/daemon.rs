@@ -13,33 +13,12 @@ const ANSWER_WITHIN_SECONDS: u64 = 120;
 /// How long it may take to be reached at all.
 const REACHED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Whose daemon it is; they differ in where they listen and in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    Docker,
-    Podman,
-}
-
-impl Flavour {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Podman => "podman",
-        }
-    }
-}
-
 /// Where the daemon listens unless somebody says otherwise. `runtime_folder` is the user's own
-/// (`XDG_RUNTIME_DIR`), for daemons without root.
-pub fn default_host(flavour: Flavour, runtime_folder: Option<&str>, is_root: bool) -> String {
-    let (system, own) = match flavour {
-        Flavour::Docker => ("/var/run/docker.sock", "docker.sock"),
-        Flavour::Podman => ("/run/podman/podman.sock", "podman/podman.sock"),
-    };
-    // One without root is the narrower wall; it is taken where it is there.
-    match runtime_folder.map(|folder| format!("{}/{own}", folder.trim_end_matches('/'))) {
+/// (`XDG_RUNTIME_DIR`), for a daemon without root: the narrower wall, taken where it is there.
+pub fn default_host(runtime_folder: Option<&str>, is_root: bool) -> String {
+    match runtime_folder.map(|folder| format!("{}/docker.sock", folder.trim_end_matches('/'))) {
         Some(path) if !is_root && std::path::Path::new(&path).exists() => format!("unix://{path}"),
-        _ => format!("unix://{system}"),
+        _ => "unix:///var/run/docker.sock".to_owned(),
     }
 }
 
@@ -80,7 +59,7 @@ impl Address {
     }
 
     /// Whether somebody listens there, at once: a client would only say that something failed.
-    pub(crate) async fn check(&self, flavour: Flavour) -> Result<()> {
+    pub(crate) async fn check(&self) -> Result<()> {
         let reach = async {
             match self {
                 Self::Socket(path) => UnixStream::connect(path).await.map(drop),
@@ -89,17 +68,11 @@ impl Address {
         };
         let reached =
             timeout(REACHED_WITHIN, reach).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        reached.map_err(|error| self.unreachable(flavour, &error))
+        reached.map_err(|error| self.unreachable(&error))
     }
 
-    fn unreachable(&self, flavour: Flavour, error: &io::Error) -> BackendError {
-        let (name, place) = (
-            flavour.name(),
-            match self {
-                Self::Socket(path) => path.clone(),
-                Self::Tcp(address) => address.clone(),
-            },
-        );
+    fn unreachable(&self, error: &io::Error) -> BackendError {
+        let (Self::Socket(place) | Self::Tcp(place)) = self;
         let why = match error.kind() {
             io::ErrorKind::NotFound => format!("there is no socket at {place}"),
             io::ErrorKind::PermissionDenied => format!("the socket {place} is not open to this user"),
@@ -107,15 +80,11 @@ impl Address {
             io::ErrorKind::TimedOut => format!("{place} does not answer"),
             _ => format!("{place}: {error}"),
         };
-        let start = match flavour {
-            Flavour::Docker => "start dockerd, or name its socket with --socket or DOCKER_HOST",
-            Flavour::Podman => {
-                "start `podman system service --time=0`, or name its socket with --socket or CONTAINER_HOST"
-            }
-        };
         BackendError::Refused {
-            reason: format!("the {name} daemon cannot be reached: {why}"),
-            fix: format!("{start}; or use --backend native, which needs no daemon"),
+            reason: format!("the docker daemon cannot be reached: {why}"),
+            fix: "start dockerd, or name its socket with --socket or DOCKER_HOST; or use --backend native, which \
+                  needs no daemon"
+                .to_owned(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Docker backend: every sandbox is a container of a Docker Engine, or of Podman's compatible socket.
+//! The Docker backend: every sandbox is a container of a Docker Engine.
 //!
 //! The daemon makes the walls; the backend asks for the narrowest it knows (`container`), puts a helper of ours
 //! into the image (`prepare`), and from then on speaks to that helper through the container's own streams
@@ -16,4 +16,4 @@ mod prepare;
 mod sandbox;
 
 pub use backend::{DockerBackend, DockerOptions, LOST_AFTER};
-pub use daemon::{Flavour, default_host};
+pub use daemon::default_host;

@@ -4,7 +4,7 @@ mod support;
 
 use cofferdam_backend::conformance::support::{sandbox_spec, sh, start_ready, wait_until};
 use cofferdam_backend::{Backend, BackendError, ExitStatus, Image};
-use cofferdam_docker::{DockerBackend, DockerOptions, Flavour};
+use cofferdam_docker::{DockerBackend, DockerOptions};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Daemon, request, start};
@@ -21,7 +21,7 @@ fn containers(daemon: &Daemon) -> String {
 /// The walls as the daemon and the kernel have them, not as we asked for them.
 #[test]
 fn a_container_is_as_narrow_as_it_says() {
-    let daemon = support::shared(Flavour::Docker);
+    let daemon = support::shared();
     block_on(async {
         let backend = support::backend(daemon);
         let spec = sandbox_spec();
@@ -53,7 +53,7 @@ fn a_container_is_as_narrow_as_it_says() {
 
 #[test]
 fn a_daemon_that_is_killed_loses_its_sandboxes() {
-    let daemon = &start(Flavour::Docker);
+    let daemon = &start();
     block_on(async {
         let options = DockerOptions { lost_after: Duration::from_secs(3), ..support::options(daemon) };
         let backend = DockerBackend::new(options).expect("a backend");
@@ -83,7 +83,7 @@ fn runs_in(daemon: &Daemon) -> bool {
 
 #[test]
 fn a_container_that_is_removed_is_lost() {
-    let daemon = support::shared(Flavour::Docker);
+    let daemon = support::shared();
     block_on(async {
         let backend = support::backend(daemon);
         let spec = sandbox_spec();
@@ -101,7 +101,7 @@ fn a_container_that_is_removed_is_lost() {
 
 #[test]
 fn a_maker_that_dies_leaves_nothing() {
-    let daemon = support::shared(Flavour::Docker);
+    let daemon = support::shared();
     let spec = sandbox_spec();
     let name = format!("cofferdam-{}", spec.id);
     let backend = support::backend(daemon);
@@ -117,7 +117,7 @@ fn a_maker_that_dies_leaves_nothing() {
 
 #[test]
 fn orphans_are_found_by_their_label() {
-    let daemon = support::shared(Flavour::Docker);
+    let daemon = support::shared();
     let mut gone = Command::new("true").spawn().expect("a process");
     let pid = gone.id();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("its stat");
@@ -150,7 +150,6 @@ fn orphans_are_found_by_their_label() {
 
 fn without_a_daemon(host: &str) -> String {
     let options = DockerOptions {
-        flavour: Flavour::Docker,
         host: host.to_owned(),
         image: Some(support::IMAGE.to_owned()),
         runtime: None,
@@ -180,7 +179,7 @@ fn a_missing_daemon_is_told_at_once_with_what_to_do() {
 
 #[test]
 fn a_missing_image_is_named() {
-    let daemon = support::shared(Flavour::Docker);
+    let daemon = support::shared();
     let options = DockerOptions { image: Some("no-such-image:1".to_owned()), ..support::options(daemon) };
     let backend = DockerBackend::new(options).expect("a backend");
     let error = block_on(backend.create(sandbox_spec())).expect_err("no image").to_string();

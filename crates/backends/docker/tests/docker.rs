@@ -3,11 +3,10 @@
 mod support;
 
 use cofferdam_backend::Backend;
-use cofferdam_docker::Flavour;
 use std::sync::Arc;
 
 async fn make_backend() -> Arc<dyn Backend> {
-    Arc::new(support::backend(support::shared(Flavour::Docker)))
+    Arc::new(support::backend(support::shared()))
 }
 
 const DIFFERS: &[(&str, &str)] = &[
@@ -23,3 +22,8 @@ const DIFFERS: &[(&str, &str)] = &[
 ];
 
 cofferdam_backend::conformance!(make_backend, differs: DIFFERS);
+
+#[test]
+fn the_differences_are_documented() {
+    support::assert_documented("docker", DIFFERS);
+}

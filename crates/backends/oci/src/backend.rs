@@ -97,6 +97,12 @@ impl OciBackend {
         let root = match (image, &self.options.rootfs) {
             (Image::Folder(folder), _) => folder,
             (Image::Host, Some(folder)) => folder,
+            (Image::Layers(_), _) => {
+                return Err(BackendError::Unsupported {
+                    backend: self.name(),
+                    what: "use an image's layers",
+                });
+            }
             (Image::Host, None) => {
                 return Err(BackendError::Refused {
                     reason: "no root folder was named".to_owned(),
@@ -163,7 +169,8 @@ impl OciBackend {
         let place = blocking("mounting the root and the room for files", make).await?;
         let begun = self.start(spec, &place, runtime, first_id).await;
         if let Err(error) = begun {
-            sandbox::take_away(runtime.clone(), folder, spec.id.to_string(), place).await?;
+            let layout = Arc::clone(&self.layout);
+            sandbox::take_away(runtime.clone(), folder, layout, spec.id.to_string(), place).await?;
             return Err(error);
         }
         begun.map(|connection| (place, connection))
@@ -275,6 +282,40 @@ fn groups_apart(layout: Layout) -> Layout {
     }
 }
 
+/// The processes of a sandbox's group, as the host numbers them.
+fn processes(layout: &Layout, id: &str) -> Vec<i32> {
+    let folder = match layout {
+        Layout::V1 { mounts } => {
+            let memory = mounts.iter().find(|(name, _)| name == "memory");
+            memory.map(|(_, mount)| mount.join("cofferdam").join(group_name(id)))
+        }
+        Layout::V2 { base } => Some(base.join(group_name(id))),
+        Layout::None { .. } => None,
+    };
+    let list = folder.and_then(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
+    list.unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Kills everything in a sandbox's group and waits until it is gone: runtimes wait in larger steps.
+pub(crate) fn kill_group(layout: &Layout, id: &str) {
+    let _ = layout.thaw_for_kill(&group_name(id));
+    for _ in 0..KILL_TURNS {
+        let processes = processes(layout, id);
+        if processes.is_empty() {
+            return;
+        }
+        for pid in processes.into_iter().filter_map(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        std::thread::sleep(KILL_TURN);
+    }
+}
+
+const KILL_TURN: Duration = Duration::from_millis(5);
+
+/// A second; what is left then is the runtime's to end.
+const KILL_TURNS: u32 = 200;
+
 /// The group of a sandbox as runtimes name it: from the top of each hierarchy.
 fn cgroup_path(layout: &Layout, id: &str) -> String {
     match layout {
@@ -301,6 +342,7 @@ impl Backend for OciBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
+            ends_with_host: false,
         }
     }
 

@@ -84,6 +84,18 @@ impl Place {
         self.folder.join("files").join(name)
     }
 
+    /// How many bytes and files fit into its room for files.
+    pub(crate) fn room(&self) -> Option<(u64, u64)> {
+        let stat = rustix::fs::statvfs(self.folder.join("files")).ok()?;
+        Some((stat.f_blocks * stat.f_frsize, stat.f_files))
+    }
+
+    /// How many still do.
+    pub(crate) fn free(&self) -> Option<(u64, u64)> {
+        let stat = rustix::fs::statvfs(self.folder.join("files")).ok()?;
+        Some((stat.f_bavail * stat.f_frsize, stat.f_favail))
+    }
+
     /// Takes it all away. What is not there is what was asked for.
     pub(crate) fn remove(&self) -> io::Result<()> {
         for name in ["root", "files"] {

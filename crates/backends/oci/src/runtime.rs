@@ -96,6 +96,15 @@ impl Runtime {
         run(self.command(state).args(["delete", "--force", id])).map(drop)
     }
 
+    /// Has a container deleted by a process that goes on when this one ends.
+    pub(crate) fn begin_delete(&self, state: &Path, id: &str) -> io::Result<()> {
+        let mut command = self.command(state);
+        command.args(["delete", "--force", id]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let wait = move || child.wait();
+        std::thread::Builder::new().name("oci-delete".to_owned()).spawn(wait).map(drop)
+    }
+
     pub(crate) fn verb(&self, state: &Path, verb: &str, id: &str) -> io::Result<()> {
         run(self.command(state).args([OsStr::new(verb), OsStr::new(id)])).map(drop)
     }

@@ -1,6 +1,6 @@
 //! One container as a sandbox: the helper does what is done inside, the runtime and the cgroup what is done to it.
 
-use crate::backend::{blocking, container_name, group_name};
+use crate::backend::{blocking, container_name, group_name, kill_group};
 use crate::config::{HELPER_PIDS, pids};
 use crate::place::Place;
 use crate::runtime::{Kind, Runtime};
@@ -15,7 +15,7 @@ use cofferdam_guest::report::{self, Asked};
 use cofferdam_linux::ControlSet;
 use cofferdam_linux::cgroup::{CgroupLimits, Layout};
 use cofferdam_linux::slots::Slot;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell, watch};
@@ -51,17 +51,30 @@ async fn end_on_oom(
 }
 
 /// Ends a container and removes everything of it.
-pub(crate) async fn take_away(runtime: Runtime, folder: PathBuf, id: String, place: Place) -> Result<()> {
-    let work = move || {
-        let deleted = runtime.delete(&folder.join("state"), &container_name(&id));
-        // Nothing there is what was asked for.
-        let is_gone = |error: &std::io::Error| error.to_string().contains("does not exist");
-        match deleted {
-            Err(error) if !is_gone(&error) => Err(error),
-            _ => place.remove(),
-        }
-    };
-    blocking("removing the container", work).await
+pub(crate) async fn take_away(
+    runtime: Runtime,
+    folder: PathBuf,
+    layout: Arc<Layout>,
+    id: String,
+    place: Place,
+) -> Result<()> {
+    blocking("removing the container", move || remove(&runtime, &folder, &layout, &id, &place)).await
+}
+
+fn remove(runtime: &Runtime, folder: &Path, layout: &Layout, id: &str, place: &Place) -> std::io::Result<()> {
+    kill_group(layout, id);
+    let (state, name) = (folder.join("state"), container_name(id));
+    match runtime.kind {
+        // It looks for the end of its kernel in steps of a second and more. Everything is dead; what it remembers of
+        // that may go later.
+        Kind::Gvisor => runtime.begin_delete(&state, &name)?,
+        Kind::Namespaces => match runtime.delete(&state, &name) {
+            // Nothing there is what was asked for.
+            Err(error) if !error.to_string().contains("does not exist") => return Err(error),
+            _ => {}
+        },
+    }
+    place.remove()
 }
 
 impl OciSandbox {
@@ -87,7 +100,12 @@ impl OciSandbox {
     }
 
     async fn look(&self) -> Result<IsolationReport> {
-        let facts = self.connection.look().await?;
+        let mut facts = self.connection.look().await?;
+        // The one filesystem behind both is looked at where it was made: gVisor shows sizes of its own.
+        if let Some((place, _)) = &*self.left.lock().await {
+            let files = place.room();
+            (facts.workspace, facts.tmp, facts.shares_disk) = (files, files, true);
+        }
         let usage = self.layout.usage(&self.group());
         // Its group is there with counters of its own: the runtime has made it with what it was told.
         let has_group = usage.memory_bytes.is_some();
@@ -137,14 +155,12 @@ impl Drop for OciSandbox {
     fn drop(&mut self) {
         self.connection.end("it was dropped");
         let Some((place, slot)) = self.left.get_mut().take() else { return };
-        let (runtime, folder, id) = (self.runtime.clone(), self.folder.clone(), self.spec.id.to_string());
-        let work = move || {
-            let _ = runtime.delete(&folder.join("state"), &container_name(&id));
-            let _ = place.remove();
-            drop(slot);
-        };
-        // A thread of its own: whoever drops it may be about to end its runtime.
-        let _ = std::thread::Builder::new().name("oci-drop".to_owned()).spawn(work);
+        // At once, and not on a thread: whoever drops it may be about to end this process.
+        let id = self.spec.id.to_string();
+        let removed = remove(&self.runtime, &self.folder, &self.layout, &id, &place);
+        if let (Err(_), Some(slot)) = (removed, slot) {
+            let _ = slot.set_aside("a container could not be removed");
+        }
     }
 }
 
@@ -187,9 +203,16 @@ impl Sandbox for OciSandbox {
     }
 
     async fn stats(&self) -> Result<Stats> {
-        // The room for files is asked inside, and the rest of the group, where nothing inside can touch it.
-        let inside = self.connection.counted().await?;
+        // All of it is read on the host, where nothing inside can touch it.
+        // What it used is known until it is destroyed: an out-of-memory kill may have taken the helper with it.
+        let files = match &*self.left.lock().await {
+            Some((place, _)) => place.free(),
+            None => return Err(BackendError::Gone { cause: "it was destroyed".to_owned() }),
+        };
         let usage = self.layout.usage(&self.group());
+        if usage.memory_bytes.is_none() {
+            self.connection.is_there()?;
+        }
         let is_of_processes = self.runtime.kind == Kind::Namespaces;
         let counted = Counted {
             cpu_time_us: usage.cpu_time_us,
@@ -201,7 +224,8 @@ impl Sandbox for OciSandbox {
             memory_limit_hits: usage.memory_limit_hits,
             pids_limit_hits: usage.pids_limit_hits.filter(|_| is_of_processes),
             cpu_throttled: usage.cpu_throttled,
-            ..inside
+            disk_free_bytes: files.map(|(bytes, _)| bytes),
+            disk_free_inodes: files.map(|(_, inodes)| inodes),
         };
         Ok(report::stats(&counted, u64::from(HELPER_PIDS)))
     }
@@ -241,8 +265,9 @@ impl Sandbox for OciSandbox {
         self.connection.end("it was destroyed");
         let Some((place, slot)) = left.take() else { return Ok(()) };
         let folder = place.folder.clone();
-        let taken =
-            take_away(self.runtime.clone(), self.folder.clone(), self.spec.id.to_string(), place).await;
+        let (runtime, layout) = (self.runtime.clone(), Arc::clone(&self.layout));
+        let id = self.spec.id.to_string();
+        let taken = take_away(runtime, self.folder.clone(), layout, id, place).await;
         if taken.is_err() {
             // Its ids are not given to another one while anything of it may be left.
             if let Some(slot) = &slot {

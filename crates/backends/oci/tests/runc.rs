@@ -15,3 +15,8 @@ const DIFFERS: &[(&str, &str)] = &[(
 )];
 
 cofferdam_backend::conformance!(make_backend, differs: DIFFERS);
+
+#[test]
+fn the_differences_are_documented() {
+    support::assert_documented("oci with runc", DIFFERS);
+}

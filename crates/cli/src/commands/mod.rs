@@ -26,6 +26,7 @@ mod verdict;
 mod worker;
 
 use crate::args::{Cli, Command};
+use crate::backends::Choice;
 use clap::Parser;
 use cofferdam_backend::{Backend, BackendError};
 use cofferdam_core::Check;
@@ -33,8 +34,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Makes the backend; called at most once, inside the async runtime.
-pub(crate) type MakeBackend = Box<dyn FnOnce() -> Result<Arc<dyn Backend>, BackendError>>;
+/// Makes the backend that was chosen; called at most once, inside the async runtime.
+pub(crate) type MakeBackend = Box<dyn FnOnce(Choice) -> Result<Arc<dyn Backend>, BackendError>>;
 
 /// What the commands are made of; chosen in `main`.
 pub(crate) struct Parts {

@@ -4,6 +4,7 @@ use super::local_worker::{LocalWorker, RequestChecker};
 use super::observing::Observing;
 use super::{MakeBackend, certificate, roles};
 use crate::args::WorkerArgs;
+use crate::backends::Choice;
 use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
@@ -37,7 +38,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let backend = backend()?;
+        let backend = backend(Choice::Native)?;
         backend.health().await?;
         let listener = roles::listen(address).await?;
         let address = listener.local_addr()?;

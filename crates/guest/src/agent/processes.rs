@@ -215,6 +215,9 @@ impl Processes {
         let Some(process) = self.running.get(&process) else { return Ok(()) };
         let failed = |errno: Errno| Failure { step: Step::Prepare, errno: errno.raw_os_error() };
         let terminal = process.terminal.as_ref().ok_or_else(|| failed(Errno::NOTTY))?;
-        set_size(&**terminal, rows, columns).map_err(failed)
+        set_size(&**terminal, rows, columns).map_err(failed)?;
+        // Linux tells the programs on it by itself, gVisor does not. Twice is as good as once.
+        let _ = kill(Pid::from_raw(-process.pid.as_raw()), Signal::SIGWINCH);
+        Ok(())
     }
 }

@@ -110,6 +110,7 @@ impl Backend for FakeBackend {
             disk: true,
             writable_root: true,
             change_limits: true,
+            ends_with_host: false,
         }
     }
 

@@ -1,6 +1,9 @@
 //! Daemons of the tests' own: on private sockets and folders, ended with the tests.
 
-use cofferdam_docker::{DockerBackend, DockerOptions, Flavour};
+// Each test takes what it needs.
+#![allow(dead_code)]
+
+use cofferdam_docker::{DockerBackend, DockerOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -20,7 +23,6 @@ pub(crate) fn helper() -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) socket: PathBuf,
-    pub(crate) flavour: Flavour,
     /// Its shell waits for the end of its stdin, ends the daemon, and removes the folder.
     shell: Child,
 }
@@ -32,35 +34,25 @@ impl Drop for Daemon {
     }
 }
 
-fn command(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::Docker => {
-            "exec dockerd --data-root $1/data --exec-root $1/run --pidfile $1/pid -H unix://$1/socket \
-             --bridge=none --iptables=false --ip6tables=false --ip-masq=false"
-        }
-        Flavour::Podman => {
-            "exec podman --root $1/data --runroot $1/run --runtime runc --cgroup-manager cgroupfs \
-             --tmpdir $1/tmp system service --time=0 unix://$1/socket"
-        }
-    }
-}
+const COMMAND: &str = "exec dockerd --data-root $1/data --exec-root $1/run --pidfile $1/pid -H unix://$1/socket \
+                       --bridge=none --iptables=false --ip6tables=false --ip-masq=false";
 
 /// Starts a daemon and gives it the image.
-pub(crate) fn start(flavour: Flavour) -> Daemon {
+pub(crate) fn start() -> Daemon {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let folder = folder.join(format!("{}-{}-{}", flavour.name(), std::process::id(), unique()));
+    let folder = folder.join(format!("docker-{}-{}", std::process::id(), unique()));
     std::fs::create_dir_all(&folder).expect("a folder for the daemon");
     // Sockets have short names, and the folder may have a long one.
     let script = format!(
         "(cd $1; {}) < /dev/null > $1/log 2>&1 & daemon=$!; echo $daemon > $1/daemon
          cat > /dev/null; kill $daemon; wait $daemon
          for mount in $(grep -o \" $1/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done; rm -rf $1",
-        command(flavour)
+        COMMAND
     );
     let mut shell = Command::new("setsid");
     shell.args(["sh", "-c", &script, "sh"]).arg(&folder).stdin(Stdio::piped()).stdout(Stdio::null());
     let shell = shell.spawn().expect("a shell");
-    let daemon = Daemon { socket: folder.join("socket"), flavour, shell };
+    let daemon = Daemon { socket: folder.join("socket"), shell };
     let deadline = Instant::now() + Duration::from_secs(60);
     while !request(&daemon, "GET", "/_ping", None).ends_with("OK") {
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -77,9 +69,9 @@ fn unique() -> u64 {
 }
 
 /// The daemon that all cases share.
-pub(crate) fn shared(flavour: Flavour) -> &'static Daemon {
+pub(crate) fn shared() -> &'static Daemon {
     static SHARED: OnceLock<Daemon> = OnceLock::new();
-    SHARED.get_or_init(|| start(flavour))
+    SHARED.get_or_init(|| start())
 }
 
 /// A request to the daemon by curl, for what the backend under test is not to be asked.
@@ -111,7 +103,6 @@ fn import(daemon: &Daemon) {
 
 pub(crate) fn options(daemon: &Daemon) -> DockerOptions {
     DockerOptions {
-        flavour: daemon.flavour,
         host: format!("unix://{}", daemon.socket.display()),
         image: Some(IMAGE.to_owned()),
         runtime: None,
@@ -122,4 +113,14 @@ pub(crate) fn options(daemon: &Daemon) -> DockerOptions {
 
 pub(crate) fn backend(daemon: &Daemon) -> DockerBackend {
     DockerBackend::new(options(daemon)).expect("a backend")
+}
+
+/// That the table of `docs/backends.md` under a heading is this one.
+pub(crate) fn assert_documented(heading: &str, differs: &[(&str, &str)]) {
+    let page = include_str!("../../../../../docs/backends.md");
+    let section = page.split(&format!("\n### {heading}\n")).nth(1).expect("a section of the page");
+    let section = section.split("\n#").next().unwrap_or_default();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    let expected: Vec<String> = differs.iter().map(|(case, why)| format!("| `{case}` | {why} |")).collect();
+    assert_eq!(rows, expected, "docs/backends.md, {heading}");
 }

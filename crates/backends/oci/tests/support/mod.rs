@@ -1,5 +1,8 @@
 //! A root folder and a place of the tests' own.
 
+// Each test takes what it needs.
+#![allow(dead_code)]
+
 use cofferdam_oci::{OciBackend, OciOptions};
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,4 +40,14 @@ pub(crate) fn options(runtime: &str) -> OciOptions {
 
 pub(crate) fn backend(runtime: &str) -> OciBackend {
     OciBackend::new(options(runtime)).expect("a backend")
+}
+
+/// That the table of `docs/backends.md` under a heading is this one.
+pub(crate) fn assert_documented(heading: &str, differs: &[(&str, &str)]) {
+    let page = include_str!("../../../../../docs/backends.md");
+    let section = page.split(&format!("\n### {heading}\n")).nth(1).expect("a section of the page");
+    let section = section.split("\n#").next().unwrap_or_default();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    let expected: Vec<String> = differs.iter().map(|(case, why)| format!("| `{case}` | {why} |")).collect();
+    assert_eq!(rows, expected, "docs/backends.md, {heading}");
 }

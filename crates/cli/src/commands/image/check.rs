@@ -5,6 +5,7 @@ use super::super::remote::table::table;
 use super::super::remote::{print, print_json};
 use super::store;
 use crate::args::ImageCheckArgs;
+use crate::backends::Choice;
 use crate::exit::{Failure, job_failure};
 use crate::host::colour::Colours;
 use crate::host::state;
@@ -44,7 +45,7 @@ pub(super) fn check(args: &ImageCheckArgs, backend: MakeBackend) -> Result<ExitC
     let profile = Profile::by_name("--profile", args.profile.as_deref().unwrap_or(BASE_PROFILE))?;
     let lease = store()?.open(&ImageRef::parse("image", &args.image)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let checks = runtime.block_on(async { contract(&*backend()?, &lease, &profile).await })?;
+    let checks = runtime.block_on(async { contract(&*backend(Choice::Native)?, &lease, &profile).await })?;
     let credentials = scan(&lease)?;
     let passed = credentials.is_empty() && checks.iter().all(|row| row.state == CheckState::Ok);
     if args.json {

@@ -32,6 +32,7 @@ pub(super) async fn attend(
     let mut signals = Signals::listen()?;
     let asked = Cell::new(None);
     let limits = opened.spec.limits.clone();
+    let ends_with_us = backend.capabilities().ends_with_host;
     let artifacts_out = opened.artifacts_out.take();
     let mut shown = match opened.json {
         true => Shown::Json(stdout),
@@ -42,12 +43,14 @@ pub(super) async fn attend(
         artifacts_out.iter().for_each(ArtifactsOut::take_back);
         job_failure(&error)
     })?;
-    if leaves_at_once(&shown, &result) {
+    match sandbox {
         // It goes with this process, which the launcher notices. Asked for now, its end would only compete with ours
         // for a processor, and our caller would wait for both.
-        std::mem::forget(sandbox);
-    } else {
-        drop(sandbox);
+        Some(sandbox) if leaves_at_once(&shown, &result) && ends_with_us => std::mem::forget(sandbox),
+        Some(sandbox) if ends_with_us => drop(sandbox),
+        // What goes on by itself is seen off before we leave.
+        Some(sandbox) => sandbox.destroy().await.map_err(|error| job_failure(&JobError::Create(error)))?,
+        None => {}
     }
     match shown {
         Shown::Json(mut stdout) => report::json(&result, &mut stdout)?,

@@ -24,11 +24,12 @@ use std::process::ExitCode;
 
 pub(super) fn run(args: RunArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let request = RunRequest::parse(args)?;
+    let choice = request.backend.clone();
     let opened = open::open(request)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stdout, stderr) = (sink(std::io::stdout())?, sink(std::io::stderr())?);
     let attended = async {
-        match backend() {
+        match backend(choice) {
             Ok(backend) => {
                 let code = attend::attend(&*backend, opened, stdout, stderr).await?;
                 // At once, with all that is held: a thread may be waiting for input that never comes, and nothing is

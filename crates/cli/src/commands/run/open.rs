@@ -49,6 +49,7 @@ pub(super) fn open(request: RunRequest) -> Result<Opened, Failure> {
         network,
         isolation,
         root,
+        backend: _,
         workdir,
         task_id,
         artifacts_out,

@@ -2,6 +2,7 @@
 
 use super::work::{self, Words, base_name};
 use crate::args::RunArgs;
+use crate::backends::Choice;
 use crate::exit::Failure;
 use crate::host::files::FileSource;
 use cofferdam_core::{
@@ -36,6 +37,7 @@ pub(super) struct RunRequest {
     pub(super) network: NetworkPolicy,
     pub(super) isolation: IsolationMode,
     pub(super) root: Root,
+    pub(super) backend: Choice,
     pub(super) workdir: Option<GuestPath>,
     pub(super) task_id: Option<TaskId>,
     pub(super) artifacts_out: Option<PathBuf>,
@@ -50,6 +52,7 @@ impl RunRequest {
     pub(super) fn parse(args: RunArgs) -> Result<Self, Failure> {
         let words = work::parse(&args)?;
         let limits = limits(&args)?;
+        let backend = Choice::parse(&args)?;
         let files = files(&words, &args)?;
         let network = args.network.as_deref().map(|text| NetworkPolicy::parse("--network", text));
         let isolation = args.isolation.as_deref().map(|text| IsolationMode::parse("--isolation", text));
@@ -62,7 +65,12 @@ impl RunRequest {
             limits,
             network: network.transpose()?.unwrap_or(NetworkPolicy::None),
             isolation: isolation.transpose()?.unwrap_or_default(),
-            root: root(args.rootfs, args.image.as_deref())?,
+            root: match backend {
+                // A daemon has images of its own.
+                Choice::Docker { .. } => Root::Host,
+                _ => root(args.rootfs, args.image.as_deref())?,
+            },
+            backend,
             workdir: workdir.transpose()?,
             task_id: task_id.transpose()?,
             artifacts_out: args.artifacts_out,

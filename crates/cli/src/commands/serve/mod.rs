@@ -4,6 +4,7 @@ mod artifacts;
 mod settings;
 
 use crate::args::{CapacityArgs, ServeArgs, ServiceArgs};
+use crate::backends::Choice;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
 use crate::commands::observing::Observing;
 use crate::commands::roles::{self, DataFolder};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     run("serve", &args.service, Some(&args.capacity), async |serve, _| {
         let offer = roles::offer(serve.slots, serve.cpus, serve.memory_bytes, &[])?;
-        let backend = backend()?;
+        let backend = backend(Choice::Native)?;
         backend.health().await?;
         let worker = Arc::new(LocalWorker::start(backend));
         let local = Some((worker as _, offer));
