@@ -23,8 +23,6 @@ pub struct Capabilities {
     pub disk: bool,
     pub writable_root: bool,
     pub change_limits: bool,
-    /// A sandbox goes by itself, and wholly, when the process that made it does.
-    pub ends_with_host: bool,
 }
 
 /// Makes sandboxes.
@@ -33,6 +31,11 @@ pub trait Backend: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     fn capabilities(&self) -> Capabilities;
+
+    /// Whether a sandbox goes by itself, and wholly, when the process that made it does.
+    fn ends_with_host(&self) -> bool {
+        false
+    }
 
     /// Whether sandboxes can be made now; the error says why not and what to do.
     async fn health(&self) -> Result<()>;

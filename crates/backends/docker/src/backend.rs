@@ -182,7 +182,6 @@ impl Backend for DockerBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
-            ends_with_host: false,
         }
     }
 

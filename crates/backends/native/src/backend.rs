@@ -121,6 +121,10 @@ impl Backend for NativeBackend {
         "native"
     }
 
+    fn ends_with_host(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             pause: true,
@@ -130,7 +134,6 @@ impl Backend for NativeBackend {
             disk: disk::obstacle().is_none(),
             writable_root: self.images.writable_obstacle(&Image::Host).is_none(),
             change_limits: true,
-            ends_with_host: true,
         }
     }
 

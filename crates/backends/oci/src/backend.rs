@@ -342,7 +342,6 @@ impl Backend for OciBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
-            ends_with_host: false,
         }
     }
 

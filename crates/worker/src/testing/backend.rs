@@ -110,7 +110,6 @@ impl Backend for FakeBackend {
             disk: true,
             writable_root: true,
             change_limits: true,
-            ends_with_host: false,
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) async fn attend(
     let mut signals = Signals::listen()?;
     let asked = Cell::new(None);
     let limits = opened.spec.limits.clone();
-    let ends_with_us = backend.capabilities().ends_with_host;
+    let ends_with_us = backend.ends_with_host();
     let artifacts_out = opened.artifacts_out.take();
     let mut shown = match opened.json {
         true => Shown::Json(stdout),
