@@ -18,10 +18,10 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use cofferdam_api::{
     CompleteData, ErrorData, InitData, Job, JobList, JobRequest, StreamEvent, TruncatedData, WebhookMade,
 };
-use cofferdam_control::{Control, Followed, Follower, hash, job_view};
+use cofferdam_control::{Control, ControlError, Followed, Follower, hash, job_view};
 use cofferdam_core::{InvalidValue, JobState};
 use cofferdam_policy::{Action, Permit};
-use cofferdam_store::{JobFilter, JobRecord};
+use cofferdam_store::{JobFilter, JobRecord, OutputEvent};
 use futures_util::stream::Stream;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -103,11 +103,7 @@ async fn create(
 /// A job with its result, which lies in pieces while it is kept.
 async fn answer(control: &Control, status: u16, job: JobRecord, webhook: Option<WebhookMade>) -> Answer {
     let output = match job.state.is_final() && job.output_expired_at_ms.is_none() {
-        true => control
-            .store()
-            .output(&job.id, 0, ALL_EVENTS)
-            .await
-            .map_err(cofferdam_control::ControlError::from)?,
+        true => control.store().output(&job.id, 0, ALL_EVENTS).await.map_err(ControlError::from)?,
         false => Vec::new(),
     };
     Ok(json(status, &Job { webhook, ..job_view(job, Some(&output)) }))
@@ -250,7 +246,7 @@ fn stream(
                     vec![event("init", Some(0), &InitData { seq: 0, id: id.clone(), attempt: None })],
                     Place::Output,
                 ),
-                Place::Output => match follower.next().await {
+                Place::Output => match next(&mut follower).await {
                     Ok(Followed::Output(output)) => {
                         (output.iter().map(|output| output_event(&id, output)).collect(), Place::Output)
                     }
@@ -272,13 +268,40 @@ fn stream(
     futures_util::StreamExt::flatten(events)
 }
 
+/// How often a follower asks a store that does not answer in time: a thousand that ask at once may be too many, and
+/// whoever follows can wait.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What comes next; tried again where only the store has failed.
+async fn next(follower: &mut Follower) -> Result<Followed, ControlError> {
+    for attempt in 1..TRIES {
+        match follower.next().await {
+            Err(ControlError::Store(_)) => tokio::time::sleep(PAUSE * attempt).await,
+            done => return done,
+        }
+    }
+    follower.next().await
+}
+
+/// All that is kept of a job's output, in the same way.
+async fn whole_output(control: &Control, id: &str) -> Result<Vec<OutputEvent>, ControlError> {
+    for attempt in 1..TRIES {
+        match control.store().output(id, 0, ALL_EVENTS).await {
+            Ok(output) => return Ok(output),
+            Err(_) => tokio::time::sleep(PAUSE * attempt).await,
+        }
+    }
+    Ok(control.store().output(id, 0, ALL_EVENTS).await?)
+}
+
 /// The last two events of a job, less what was seen: what came of it, and that nothing more will come.
 async fn ending(control: &Control, job: JobRecord, after: i64) -> Vec<Event> {
-    let output = match control.store().output(&job.id, 0, ALL_EVENTS).await {
+    let output = match whole_output(control, &job.id).await {
         Ok(output) => output,
         // Without an id, as above: a result without its output, or with a number that was another's, is none.
         Err(error) => {
-            let Problem { code, message, .. } = cofferdam_control::ControlError::from(error).into();
+            let Problem { code, message, .. } = error.into();
             return vec![event("error", None, &ErrorData { code, message })];
         }
     };
