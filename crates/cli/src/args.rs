@@ -219,7 +219,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
-    /// An image of the store, or host for this machine's programs [default: host]
+    /// An image of the store [default: host, this machine's programs]
     #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
     pub(crate) image: Option<String>,
 
