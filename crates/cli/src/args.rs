@@ -261,7 +261,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
 
-    /// An image of the store (docker: of the daemon), or host for this machine's programs [default: host]
+    /// An image of the store, or of the daemon [default: host, this machine]
     #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
     pub(crate) image: Option<String>,
 
