@@ -39,7 +39,9 @@ pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, Tru
 pub use process::{ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
-pub use run::{Run, RunCreate, RunEnd, RunEvent, RunLease, RunState, RunTerminate};
+pub use run::{
+    Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
+};
 pub use session::{Session, SessionExtend, SessionList, SessionRequest, SessionStatus};
 pub use step::{
     ContextRestart, DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest,

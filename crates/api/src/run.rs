@@ -61,6 +61,27 @@ pub struct RunTerminate {
     pub by: String,
 }
 
+/// `POST /runs/{id}/outputs/{number}`: what became of an artifact that the run leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunOutputKept {
+    pub attempt: i64,
+    pub fence: i64,
+    pub verdict: RunOutputVerdict,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RunOutputVerdict {
+    Kept {
+        size_bytes: u64,
+    },
+    /// Nothing of it was kept.
+    Refused {
+        why: String,
+    },
+}
+
 /// One line of `GET /runs/{id}/output`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -72,6 +93,22 @@ pub enum RunEvent {
     Stderr {
         seq: u64,
         base64: String,
+    },
+    /// The sandbox stands and its process runs.
+    Started {
+        seq: u64,
+    },
+    /// The run wants an artifact, at `PUT /runs/{id}/inputs/{number}`.
+    Input {
+        seq: u64,
+        number: u64,
+        artifact: String,
+    },
+    /// The run leaves an artifact, at `GET /runs/{id}/outputs/{number}`, and waits to hear what became of it.
+    Output {
+        seq: u64,
+        number: u64,
+        path: String,
     },
     /// The run is over, and nothing comes after this.
     End {

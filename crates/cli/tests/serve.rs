@@ -14,6 +14,8 @@ mod degradation;
 mod disk;
 #[path = "serve/duplicates.rs"]
 mod duplicates;
+#[path = "serve/elsewhere.rs"]
+mod elsewhere;
 #[path = "serve/events.rs"]
 mod events;
 #[path = "serve/faults.rs"]

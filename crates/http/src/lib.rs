@@ -18,7 +18,7 @@ mod runs;
 mod service;
 mod stream;
 
-pub use document::{openapi_json, worker_openapi_json};
+pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};
 pub use runs::{Runs, worker_router};
 

@@ -10,7 +10,7 @@ use axum::response::Response;
 use cofferdam_control::Control;
 use cofferdam_telemetry::{TRACE, continue_trace};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
@@ -23,6 +23,20 @@ const MAX_ID_BYTES: usize = 128;
 const NO_ROUTE: &str = "none";
 
 pub(crate) async fn observe(State(control): State<Control>, request: Request, next: Next) -> Response {
+    pass(request, next, |method, route, status, time| control.metrics().request(method, route, status, time))
+        .await
+}
+
+/// The same at a worker, which counts nothing.
+pub(crate) async fn observe_worker(request: Request, next: Next) -> Response {
+    pass(request, next, |_, _, _, _| {}).await
+}
+
+async fn pass(
+    request: Request,
+    next: Next,
+    count: impl FnOnce(&'static str, &str, u16, Duration),
+) -> Response {
     let began = Instant::now();
     let id = request_id(&request);
     let method = method(request.method());
@@ -52,7 +66,7 @@ pub(crate) async fn observe(State(control): State<Control>, request: Request, ne
     }
     let (status, elapsed) = (response.status().as_u16(), began.elapsed());
     span.record("http.response.status_code", status);
-    control.metrics().request(method, route, status, elapsed);
+    count(method, route, status, elapsed);
     tracing::info!(
         request_id = id.to_str().unwrap_or_default(),
         method,

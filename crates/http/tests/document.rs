@@ -10,7 +10,10 @@ use cofferdam_control::{
     Workers,
 };
 use cofferdam_core::{InvalidValue, Limits};
-use cofferdam_http::{Runs, openapi_json, router, worker_openapi_json, worker_router};
+use cofferdam_http::{
+    Runs, internal_openapi_json, openapi_json, router, router_with_workers, worker_openapi_json,
+    worker_router,
+};
 use cofferdam_store::{Location, Store};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -226,15 +229,43 @@ async fn a_workers_document_says_what_it_serves() {
         }
     }
     assert_eq!(open, ["/healthz", "/openapi.json"]);
-    for name in ["RunCreate", "RunLease", "RunTerminate"] {
+    for name in ["RunCreate", "RunLease", "RunTerminate", "RunOutputKept"] {
         assert_eq!(document["components"]["schemas"][name]["additionalProperties"], false, "{name}");
     }
+    // What is refused says why, in the words of every error.
+    let refused = ask(&router, "GET", "/runs/x").await;
+    let body = axum::body::to_bytes(refused.into_body(), 1 << 20).await.expect("a body");
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(body["error"]["code"], "unauthenticated", "{body}");
+}
+
+/// What workers ask of control is in a document, too, and is served to those with a token only.
+#[tokio::test]
+async fn the_internal_document_says_what_is_served_to_workers() {
+    let path = std::env::temp_dir().join(format!("cofferdam-document-internal-{}", std::process::id()));
+    std::fs::create_dir(&path).expect("a folder");
+    let folder = Folder(path);
+    let store = Store::open(&Location::Sqlite(folder.0.join("cofferdam.db"))).await.expect("a store");
+    let workers = Workers { checker: Arc::new(NoWorker), local: None, remote: None };
+    let control = Control::start(store, workers, Settings::default()).await.expect("control");
+    let tokens = ServiceTokens::parse(&"t".repeat(32)).expect("a token");
+    let router = router_with_workers(control, tokens);
+    let document: Value = serde_json::from_str(internal_openapi_json()).expect("JSON");
+    let internal: BTreeSet<_> =
+        paths(&router).into_iter().filter(|path| path.starts_with("/internal")).collect();
+    assert_eq!(internal, documented(&document).keys().cloned().collect());
+    assert_eq!(ask(&router, "PUT", "/internal/workers/x").await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(ask(&router, "GET", "/internal/openapi.json").await.status(), StatusCode::OK);
 }
 
 /// `COFFERDAM_BLESS=1` writes the files anew.
 #[test]
 fn the_documents_are_as_they_are_kept() {
-    for (name, text) in [("openapi.json", openapi_json()), ("openapi-worker.json", worker_openapi_json())] {
+    for (name, text) in [
+        ("openapi.json", openapi_json()),
+        ("openapi-internal.json", internal_openapi_json()),
+        ("openapi-worker.json", worker_openapi_json()),
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
         if std::env::var_os("COFFERDAM_BLESS").is_some() {
             std::fs::write(&path, text).expect("the file is written");

@@ -1,7 +1,8 @@
 //! One call to a worker or to control.
 
 use crate::breaker::Breaker;
-use reqwest::{Client, Method, Response};
+use cofferdam_telemetry::current_traceparent;
+use reqwest::{Body, Client, Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) enum CallError {
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) client: Client,
+    /// For what may take any time: without a limit to how long the other side says nothing.
+    pub(crate) patient: Client,
     pub(crate) url: String,
     pub(crate) token: Arc<str>,
     pub(crate) breaker: Arc<Breaker>,
@@ -68,12 +71,37 @@ impl Peer {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<Response, CallError> {
-        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
+        let mut request = self.request(&self.client, method, path);
         if let Some(body) = body {
             let bytes = serde_json::to_vec(body)
                 .map_err(|error| CallError::Refused { status: 422, message: error.to_string() })?;
             request = request.header("content-type", "application/json").body(bytes);
         }
+        self.begin(request).await
+    }
+
+    /// Sends bytes, however many and for however long.
+    pub(crate) async fn send(&self, path: &str, body: Body) -> Result<(), CallError> {
+        let request = self.request(&self.patient, Method::PUT, path);
+        let request = request.header("content-type", "application/octet-stream").body(body);
+        self.begin(request).await.map(drop)
+    }
+
+    /// Gets bytes, however many and for however long.
+    pub(crate) async fn fetch(&self, path: &str) -> Result<Response, CallError> {
+        self.begin(self.request(&self.patient, Method::GET, path)).await
+    }
+
+    /// A request of the trace that goes on here.
+    fn request(&self, client: &Client, method: Method, path: &str) -> RequestBuilder {
+        let request = client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
+        match current_traceparent() {
+            Some(parent) => request.header("traceparent", parent),
+            None => request,
+        }
+    }
+
+    async fn begin(&self, request: RequestBuilder) -> Result<Response, CallError> {
         let answer = request.send().await.map_err(|error| match error.is_connect() {
             true => CallError::Unreached(self.url.clone(), reason(&error)),
             false => self.unanswered(&error),

@@ -29,6 +29,7 @@ pub enum RemoteError {
 #[derive(Debug, Clone)]
 pub struct HttpWorkers {
     client: Client,
+    patient: Client,
     token: Arc<str>,
 }
 
@@ -36,13 +37,16 @@ impl HttpWorkers {
     /// `authorities` are certificates in PEM form: those who sign the other side's. Without any, only loopback is
     /// reached.
     pub fn new(tokens: &ServiceTokens, authorities: Option<&[u8]>) -> Result<Self, RemoteError> {
-        Ok(Self { client: client(authorities)?, token: tokens.secret().into() })
+        let tls = tls(authorities)?;
+        let timed = client(tls.clone(), Some(2 * ANSWER))?;
+        Ok(Self { client: timed, patient: client(tls, None)?, token: tokens.secret().into() })
     }
 
     pub(crate) fn peer(&self, url: &str) -> Peer {
         let url = url.trim_end_matches('/').to_owned();
         Peer {
             client: self.client.clone(),
+            patient: self.patient.clone(),
             url,
             token: Arc::clone(&self.token),
             breaker: Arc::new(Breaker::default()),
@@ -78,7 +82,7 @@ pub(crate) fn check_url(text: &str) -> Result<(), RemoteError> {
     }
 }
 
-fn client(authorities: Option<&[u8]>) -> Result<Client, RemoteError> {
+fn tls(authorities: Option<&[u8]>) -> Result<ClientConfig, RemoteError> {
     let wrong = |error: String| RemoteError::Certificates(error);
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authorities.unwrap_or_default()) {
@@ -89,20 +93,26 @@ fn client(authorities: Option<&[u8]>) -> Result<Client, RemoteError> {
         return Err(wrong("there is none in the file".to_owned()));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    Ok(config)
+}
+
+/// `silence` is how long the other side may say nothing.
+fn client(tls: ClientConfig, silence: Option<Duration>) -> Result<Client, RemoteError> {
     // A proxy of the environment's would see what is said here, and a redirect would carry the token elsewhere.
-    Client::builder()
+    let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT)
-        .read_timeout(2 * ANSWER)
-        .build()
-        .map_err(|error| RemoteError::Client(error.to_string()))
+        .connect_timeout(CONNECT);
+    if let Some(silence) = silence {
+        builder = builder.read_timeout(silence);
+    }
+    builder.build().map_err(|error| RemoteError::Client(error.to_string()))
 }
 
 #[cfg(test)]

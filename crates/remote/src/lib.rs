@@ -4,6 +4,7 @@
 //! Every call has a time-out, and is tried again with a growing pause where that changes nothing: a run is made once
 //! however often it is asked for, and its output is followed from where it was cut off.
 
+mod artifacts;
 mod backoff;
 mod breaker;
 mod call;

@@ -1,5 +1,6 @@
 //! A run on a worker elsewhere, from its beginning to its end.
 
+use crate::artifacts::Transfers;
 use crate::backoff::Backoff;
 use crate::call::{ANSWER, CallError, Peer};
 use crate::create::create;
@@ -8,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{RunEnd as WireEnd, RunEvent, RunLease, RunTerminate};
 use cofferdam_control::{OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker};
-use cofferdam_core::JobId;
+use cofferdam_core::{JobId, JobResult};
 use reqwest::{Method, Response};
 use std::convert::Infallible;
 use std::time::Instant;
@@ -61,10 +62,11 @@ impl HttpWorker {
     /// Follows the output to the end. A connection that breaks is made again, and goes on after the last event.
     async fn follow(&self, run: &RunOrder, output: &mut dyn OutputSink) -> RunEnd {
         let (mut seen, mut last) = (0, Instant::now());
+        let mut transfers = Transfers::new(&self.peer, run, output.artifacts());
         let mut backoff = Backoff::default();
         loop {
             let before = seen;
-            let why = match self.follow_once(run, &mut seen, &mut last, output).await {
+            let why = match self.follow_once(run, &mut seen, &mut last, output, &mut transfers).await {
                 Followed::End(end) => return end,
                 Followed::Cut(why) => why,
             };
@@ -85,6 +87,7 @@ impl HttpWorker {
         seen: &mut u64,
         last: &mut Instant,
         output: &mut dyn OutputSink,
+        transfers: &mut Transfers,
     ) -> Followed {
         let path =
             format!("/runs/{}/output?attempt={}&fence={}&after={seen}", run.id, run.attempt, run.fence);
@@ -105,18 +108,35 @@ impl HttpWorker {
                 Err(_) => return Followed::Cut("the worker says nothing any more".to_owned()),
             };
             *last = Instant::now();
-            let (seq, stream, base64) = match event {
+            let wrong = || Followed::Cut("the worker sent something else than the next event".to_owned());
+            // Once, and in order: anything else is not our worker's.
+            match number_of(&event) {
+                None => continue,
+                Some(seq) if seq == *seen + 1 => *seen = seq,
+                Some(_) => return wrong(),
+            }
+            let (stream, base64) = match event {
                 RunEvent::Idle => continue,
                 RunEvent::End { end, .. } => return Followed::End(read(end)),
-                RunEvent::Stdout { seq, base64 } => (seq, Stream::Stdout, base64),
-                RunEvent::Stderr { seq, base64 } => (seq, Stream::Stderr, base64),
+                RunEvent::Started { .. } => {
+                    output.started();
+                    continue;
+                }
+                RunEvent::Input { number, artifact, .. } => {
+                    transfers.bring(number, artifact);
+                    continue;
+                }
+                RunEvent::Output { number, path, .. } => {
+                    transfers.fetch(number, path);
+                    continue;
+                }
+                RunEvent::Stdout { base64, .. } => (Stream::Stdout, base64),
+                RunEvent::Stderr { base64, .. } => (Stream::Stderr, base64),
             };
-            // Once, and in order: anything else is not our worker's.
             match STANDARD.decode(base64) {
-                Ok(bytes) if seq == *seen + 1 => output.push(stream, &bytes),
-                _ => return Followed::Cut("the worker sent something else than the next event".to_owned()),
+                Ok(bytes) => output.push(stream, &bytes),
+                Err(_) => return wrong(),
             }
-            *seen = seq;
             output.ready().await;
         }
     }
@@ -169,11 +189,29 @@ impl HttpWorker {
     }
 }
 
+fn number_of(event: &RunEvent) -> Option<u64> {
+    match event {
+        RunEvent::Idle => None,
+        RunEvent::Stdout { seq, .. }
+        | RunEvent::Stderr { seq, .. }
+        | RunEvent::Started { seq }
+        | RunEvent::Input { seq, .. }
+        | RunEvent::Output { seq, .. }
+        | RunEvent::End { seq, .. } => Some(*seq),
+    }
+}
+
 fn read(end: WireEnd) -> RunEnd {
     match end {
         WireEnd::Errored { code, message } => RunEnd::Errored { code: code.into(), message },
-        WireEnd::Result { result } => match serde_json::from_value(result) {
-            Ok(result) => RunEnd::Result(Box::new(result)),
+        WireEnd::Result { result } => match serde_json::from_value::<JobResult>(result) {
+            Ok(mut result) => {
+                // Which artifacts are kept is known where they are kept.
+                for artifact in &mut result.artifacts {
+                    (artifact.id, artifact.sha256) = (None, None);
+                }
+                RunEnd::Result(Box::new(result))
+            }
             Err(error) => {
                 let message = format!("the worker's result cannot be read: {error}");
                 RunEnd::Errored { code: "unreadable".into(), message }

@@ -2,7 +2,7 @@
 
 use super::{Program, program};
 
-pub(crate) static PROGRAMS: [Program; 36] = [
+pub(crate) static PROGRAMS: [Program; 38] = [
     program("print", "print(1)"),
     Program { args: &["a", "-v", "", "ü"], ..program("argv", "import sys; print(sys.argv, sys.orig_argv)") },
     program("main", "print(__name__, __doc__, __package__, __spec__, __loader__, '__file__' in globals())"),
@@ -22,6 +22,8 @@ pub(crate) static PROGRAMS: [Program; 36] = [
     program("chained", "try:\n    int('x')\nexcept ValueError as e:\n    raise KeyError('k') from e\n"),
     program("caught", "import traceback\ntry:\n    [][1]\nexcept IndexError:\n    traceback.print_exc()\n"),
     program("a syntax error", "print(1)\nif True print(2)\n"),
+    program("a syntax error of its own making", "print('once', flush=True)\nexec('if True print(2)')\n"),
+    program("an unreadable value", "print('once', flush=True)\nint('x')\n"),
     program("an indentation error", "def f():\nreturn 1\n"),
     program("a group", "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])"),
     program("its own excepthook", "import sys\nsys.excepthook = lambda *a: print('hook', a[0])\n1 / 0\n"),

@@ -15,13 +15,13 @@ fn server() -> (Folder, Server) {
     (folder, server)
 }
 
-fn run(client: &Client, body: &Value) -> Value {
+pub(crate) fn run(client: &Client, body: &Value) -> Value {
     let answer = client.post("/v1/jobs?wait_ms=60000", &body.to_string());
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
@@ -69,10 +69,13 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn what_a_job_leaves_is_there_when_it_has_ended() {
     let (folder, server) = server();
-    let client = Client::of(&server);
+    check_what_is_left(&Client::of(&server), folder.path());
+}
+
+pub(crate) fn check_what_is_left(client: &Client, data: &Path) {
     let code = "mkdir -p .artifacts/deep; printf one > .artifacts/a.txt; printf two > .artifacts/deep/b.txt; \
                 ln -s /etc/passwd .artifacts/link; mkfifo .artifacts/pipe; : > .artifacts/empty";
-    let job = run(&client, &json!({"command": code}));
+    let job = run(client, &json!({"command": code}));
     assert_eq!(job["status"]["state"], "succeeded", "{job}");
     let result = &job["result"];
     let listed: Vec<_> = result["artifacts"].as_array().expect("a list").iter().collect();
@@ -93,27 +96,30 @@ fn what_a_job_leaves_is_there_when_it_has_ended() {
     assert_eq!(names, ["a.txt", "deep/b.txt", "empty"]);
     assert_eq!(client.get("/v1/jobs/job-aaaaaaaaaaaaaaaa/artifacts").status, 404);
     // They go with the job.
-    assert_eq!(delete(&client, &format!("/v1/jobs/{id}")), 204);
+    assert_eq!(delete(client, &format!("/v1/jobs/{id}")), 204);
     assert_eq!(client.get(&format!("/v1/artifacts/{}", text(&listed[0]["id"]))).status, 404);
-    until("their bytes are gone", || files(folder.path()).is_empty());
+    until("their bytes are gone", || files(data).is_empty());
 }
 
 #[test]
 fn an_artifact_goes_into_a_job() {
     let (_folder, server) = server();
-    let client = Client::of(&server);
-    let id = upload(&client, "from an artifact");
+    check_what_is_given(&Client::of(&server));
+}
+
+pub(crate) fn check_what_is_given(client: &Client) {
+    let id = upload(client, "from an artifact");
     let files = json!([{"path": "in/a.txt", "artifact": id}, {"path": "b.txt", "content": "inline"}]);
     let job = run(
-        &client,
+        client,
         &json!({"language": "python",
         "code": "print(open('in/a.txt').read(), open('b.txt').read())", "files": files}),
     );
     assert_eq!(job["result"]["stdout"], "from an artifact inline\n", "{job}");
     // What one job leaves, the next one takes.
-    let first = run(&client, &json!({"command": "echo passed on > .artifacts/x"}));
+    let first = run(client, &json!({"command": "echo passed on > .artifacts/x"}));
     let passed = text(&first["result"]["artifacts"][0]["id"]);
-    let next = run(&client, &json!({"command": "cat y", "files": [{"path": "y", "artifact": passed}]}));
+    let next = run(client, &json!({"command": "cat y", "files": [{"path": "y", "artifact": passed}]}));
     assert_eq!(next["result"]["stdout"], "passed on\n");
     for (file, field) in [
         (json!({"path": "a", "artifact": "art-aaaaaaaaaaaaaaaa"}), "files[0].artifact"),

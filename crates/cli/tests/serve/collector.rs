@@ -1,7 +1,8 @@
 //! A collector of traces that a test serves itself: enough of OTLP over HTTP to take spans.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span};
 use prost::Message;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -37,11 +38,28 @@ impl Collector {
         self.bodies.lock().expect("the bodies").concat()
     }
 
-    fn spans(&self) -> Vec<Span> {
+    fn resources(&self) -> Vec<ResourceSpans> {
         let bodies = self.bodies.lock().expect("the bodies").clone();
         let requests = bodies.iter().map(|body| ExportTraceServiceRequest::decode(&body[..]).expect("OTLP"));
-        let resources = requests.flat_map(|request| request.resource_spans);
-        resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
+        requests.flat_map(|request| request.resource_spans).collect()
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let scopes = self.resources().into_iter().flat_map(|resource| resource.scope_spans);
+        scopes.flat_map(|scope| scope.spans).collect()
+    }
+
+    /// The role of the process that has sent a span.
+    pub(crate) fn role_of(&self, span_id: &[u8]) -> String {
+        let sent = self.resources().into_iter().find(|resource| {
+            resource.scope_spans.iter().flat_map(|scope| &scope.spans).any(|span| span.span_id == span_id)
+        });
+        let resource = sent.and_then(|sent| sent.resource).expect("who sent it");
+        let role = resource.attributes.into_iter().find(|known| known.key == "cofferdam.role");
+        match role.and_then(|role| role.value).and_then(|value| value.value) {
+            Some(Value::StringValue(role)) => role,
+            other => panic!("{other:?} is no role"),
+        }
     }
 
     /// The spans of a trace, once all of these names are among them.

@@ -66,13 +66,21 @@ fn send(client: &Client, first: usize, stop: &AtomicBool, acknowledged: &Mutex<V
     }
 }
 
-/// The jobs that have not ended.
+/// The jobs that have not ended. Each is looked at once, in whatever state it is: a job that is tried again goes back
+/// from running to queued, and would be missed by whoever counts the queued ones first and the running ones then.
 pub(crate) fn unfinished(client: &Client) -> usize {
-    let count = |state: &str| {
-        let answer = client.get(&format!("/v1/jobs?state={state}&limit=500")).json();
-        answer["jobs"].as_array().map_or(0, Vec::len)
-    };
-    count("queued") + count("running")
+    let (mut count, mut cursor) = (0, String::new());
+    loop {
+        let page = client.get(&format!("/v1/jobs?limit=500{cursor}")).json();
+        // A server that does not answer has not said that nothing is left.
+        let Some(jobs) = page["jobs"].as_array() else { return usize::MAX };
+        let is_open = |job: &&Value| matches!(job["status"]["state"].as_str(), Some("queued" | "running"));
+        count += jobs.iter().filter(is_open).count();
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return count,
+        }
+    }
 }
 
 pub(crate) fn id(answer: &Value) -> String {

@@ -3,32 +3,33 @@
 use crate::client::Client;
 use crate::load::{id, job, state};
 use crate::machine::{processes_with, wait_until};
-use crate::server::{Folder, Server};
+use crate::server::{Folder, Server, program};
 use serde_json::json;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
-fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_cofferdam"))
-}
-
-struct Apart {
-    folder: Folder,
+pub(crate) struct Apart {
+    pub(crate) folder: Folder,
     control: Server,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Apart {
     fn new(name: &str) -> Self {
+        Self::with(name, &[])
+    }
+
+    /// Control, with more options.
+    pub(crate) fn with(name: &str, options: &[&str]) -> Self {
         let folder = Folder::new(name);
-        let control = Server::start_role(program(), "control", folder.path(), &["--lease", "2s"]);
+        let options = [&["--lease", "2s"], options].concat();
+        let control = Server::start_role(program(), "control", folder.path(), &options);
         let client = Client::of(&control);
         Self { folder, control, client }
     }
 
-    fn worker(&self, options: &[&str]) -> Server {
+    pub(crate) fn worker(&self, options: &[&str]) -> Server {
         let before = self.ready();
         let token = self.folder.path().join("service.token");
         let worker = Server::start_worker(program(), &[&self.control], &token, options);

@@ -76,6 +76,7 @@ impl Keeper {
                 Err(_) => lost.extend(done.into_iter().map(|(path, _)| path)),
             }
         }
+        drop_unkept(result, &lost);
         if !lost.is_empty() {
             lost.sort();
             let names = lost.join(", ");
@@ -180,6 +181,20 @@ impl Keeper {
         let done = DoneArtifact { id: id.to_owned(), size_bytes, sha256: written.sha256 };
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), done));
         Ok(written.size)
+    }
+}
+
+/// What another owner of the run had begun to keep went with it.
+fn drop_unkept(result: &mut JobResult, lost: &[String]) {
+    let unkept = result.artifacts.iter().filter(|shown| shown.id.is_none());
+    let unkept: Vec<String> =
+        unkept.map(|shown| shown.path.clone()).filter(|path| !lost.contains(path)).collect();
+    if !unkept.is_empty() {
+        result.artifacts.retain(|shown| !unkept.contains(&shown.path));
+        let names = unkept.join(", ");
+        result
+            .warnings
+            .push(format!("another server had these when it went away, so they were not kept: {names}"));
     }
 }
 

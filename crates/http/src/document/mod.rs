@@ -4,9 +4,12 @@
 //! the ways in which it can be refused by the types of [`refusals`], and put it into `routes!` in its file.
 
 mod corrections;
+mod internal;
 pub(crate) mod refusals;
 mod worker;
 
+pub(crate) use internal::Root as InternalRoot;
+pub use internal::internal_openapi_json;
 pub(crate) use worker::Root as WorkerRoot;
 pub use worker::worker_openapi_json;
 

@@ -27,7 +27,7 @@ use utoipa::{Modify, OpenApi};
 pub(crate) struct Root;
 
 /// How a service token is sent.
-struct Tokens;
+pub(super) struct Tokens;
 
 impl Modify for Tokens {
     fn modify(&self, document: &mut Document) {

@@ -3,17 +3,20 @@
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::document::refusals::Always;
+use crate::document::refusals::{Always, OfBody, OfOne, OfQuery};
+use crate::document::{InternalRoot, internal_openapi_json};
 use crate::path::Id;
 use crate::query::NoQuery;
 use crate::service::require_token;
 use axum::Router;
 use axum::extract::State;
+use axum::http::header;
 use axum::middleware::from_fn_with_state;
-use axum::routing::put;
-use cofferdam_api::{WorkerHeartbeat, WorkerList};
+use axum::response::{IntoResponse, Response};
+use cofferdam_api::{WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList};
 use cofferdam_control::{Control, ServiceTokens};
 use cofferdam_policy::Action;
+use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -21,9 +24,22 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// What only workers may call. It is no part of the API, and not in its document.
+/// What only workers may call. It is no part of the API, and has a document of its own.
 pub(crate) fn internal_routes(tokens: ServiceTokens) -> Router<Control> {
-    Router::new().route("/workers/{id}", put(heartbeat)).layer(from_fn_with_state(tokens, require_token))
+    Router::from(guarded()).layer(from_fn_with_state(tokens, require_token)).merge(Router::from(open()))
+}
+
+pub(crate) fn internal_document() -> utoipa::openapi::OpenApi {
+    let routes = guarded().merge(open());
+    OpenApiRouter::with_openapi(InternalRoot::openapi()).nest("/internal", routes).into_openapi()
+}
+
+fn guarded() -> OpenApiRouter<Control> {
+    OpenApiRouter::new().routes(routes!(heartbeat))
+}
+
+fn open() -> OpenApiRouter<Control> {
+    OpenApiRouter::new().routes(routes!(own_document))
 }
 
 /// List workers
@@ -38,6 +54,24 @@ async fn list(State(control): State<Control>, caller: Caller, _: NoQuery) -> Ans
     Ok(json(200, &WorkerList { workers: control.list_workers(&permit) }))
 }
 
+/// This document
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "internal_document", tag = "workers", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object), OfQuery)
+)]
+async fn own_document(_: NoQuery) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], internal_openapi_json()).into_response()
+}
+
+/// Say that a worker is there
+///
+/// The first time registers it. One that was not heard of for twice as long as it was told to wait is out.
+#[utoipa::path(
+    put, path = "/workers/{id}", operation_id = "worker_heartbeat", tag = "workers",
+    params(("id" = String, Path, description = "The worker's id, new at each start", example = "wrk-aaaaaaaaaaaaaaaa")),
+    request_body(content = WorkerHeartbeat, content_type = "application/json"),
+    responses((status = 200, description = "It is noted", body = WorkerHeartbeatAnswer), Always, OfOne, OfBody)
+)]
 async fn heartbeat(
     State(control): State<Control>,
     Id(id): Id,

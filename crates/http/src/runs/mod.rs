@@ -1,6 +1,8 @@
 //! The worker's interface: what control asks of a worker in another process. It is no part of the API: every call has
 //! a service token, and nothing here knows tenants.
 
+mod artifacts;
+mod desk;
 mod registry;
 mod spool;
 
@@ -10,14 +12,15 @@ use crate::answer::{self, Answer, Problem, json};
 use crate::body::Body as JsonBody;
 use crate::document::refusals::{Always, OfBody, OfOne, OfQuery, OfState};
 use crate::document::{WorkerRoot, worker_openapi_json};
+use crate::observe::observe_worker;
 use crate::path::Id;
 use crate::query::{NoQuery, Query};
 use crate::service::require_token;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::from_fn_with_state;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{Health, Run, RunCreate, RunEvent, RunLease, RunTerminate};
 use cofferdam_control::ServiceTokens;
@@ -45,6 +48,7 @@ fn guarded() -> OpenApiRouter<Runs> {
         .routes(routes!(renew))
         .routes(routes!(terminate))
         .routes(routes!(follow))
+        .merge(artifacts::routes())
 }
 
 /// What needs none.
@@ -64,6 +68,7 @@ pub fn worker_router(runs: Runs, tokens: ServiceTokens) -> Router {
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn(observe_worker))
         .with_state(runs)
 }
 
@@ -97,8 +102,14 @@ async fn own_document(_: NoQuery) -> Response {
         Always, OfBody, OfState
     )
 )]
-async fn create(State(runs): State<Runs>, _: NoQuery, body: JsonBody<RunCreate>) -> Answer {
-    let (run, is_new) = runs.create(body.value)?;
+async fn create(
+    State(runs): State<Runs>,
+    headers: HeaderMap,
+    _: NoQuery,
+    body: JsonBody<RunCreate>,
+) -> Answer {
+    let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (run, is_new) = runs.create(body.value, traceparent)?;
     Ok(json(if is_new { 201 } else { 200 }, &run))
 }
 

@@ -1,17 +1,20 @@
 //! The runs of a worker: each attempt at a job once, each under the newest claim that was shown for it, and none for
 //! longer than somebody answers for it.
 
+use super::desk::RunDesk;
 use super::spool::{Sink, Spool};
 use crate::answer::Problem;
 use cofferdam_api::{ErrorCode, Run, RunCreate, RunEnd as WireEnd, RunState};
 use cofferdam_control::{Capacity, Checker, RunEnd, RunOrder, RunSignals, Worker};
 use cofferdam_core::{JobId, TaskId};
+use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tracing::{Instrument, info_span};
 
 /// How often runs that nobody answers for are looked for.
 const LOOK: Duration = Duration::from_millis(500);
@@ -53,6 +56,7 @@ struct Entry {
     lease: Duration,
     touched: Instant,
     spool: Arc<Spool>,
+    desk: Arc<RunDesk>,
     cancel: watch::Sender<Option<String>>,
     task: AbortHandle,
 }
@@ -104,8 +108,8 @@ impl Runs {
         self.parts.state()
     }
 
-    /// Begins an attempt, or finds it begun.
-    pub(super) fn create(&self, order: RunCreate) -> Result<(Run, bool), Problem> {
+    /// Begins an attempt, or finds it begun. It becomes a part of the trace that came with the request.
+    pub(super) fn create(&self, order: RunCreate, traceparent: &str) -> Result<(Run, bool), Problem> {
         if order.worker_id != self.parts.id {
             let message = format!("this is the worker {}, not {}", self.parts.id, order.worker_id);
             return Err(Problem::new(ErrorCode::Unavailable, message, "look at the list of workers again"));
@@ -144,7 +148,7 @@ impl Runs {
             lease,
             is_begun: false,
         };
-        let entry = self.begin(run, part);
+        let entry = self.begin(run, part, traceparent);
         let view = entry.view(&order.job_id);
         state.runs.insert(order.job_id, entry);
         Ok((view, true))
@@ -164,19 +168,25 @@ impl Runs {
         if fits { Ok(()) } else { unavailable("the worker has no room for the run") }
     }
 
-    fn begin(&self, run: RunOrder, part: Part) -> Entry {
+    fn begin(&self, run: RunOrder, part: Part, traceparent: &str) -> Entry {
         let (attempt, fence, lease) = (run.attempt, run.fence, run.lease);
         let spool = Spool::new();
+        let desk = RunDesk::new(Arc::clone(&spool));
+        let span = info_span!(target: TRACE, "worker.run", job.id = %run.id);
+        continue_trace(&span, traceparent);
         let cancel = watch::Sender::new(None);
         // Nobody sends on the second: here the lease is looked after by the registry.
         let signals = RunSignals { cancelled: cancel.subscribe(), renewed: watch::channel(0).1 };
-        let (worker, mut sink) = (Arc::clone(&self.parts.worker), Sink(Arc::clone(&spool)));
-        let task = tokio::spawn(async move {
+        let worker = Arc::clone(&self.parts.worker);
+        let (kept, at) = (Arc::clone(&spool), Arc::clone(&desk));
+        let run = async move {
+            let mut sink = Sink::new(Arc::clone(&kept), at);
             let end = worker.run(run, &mut sink, signals).await;
-            drop(part);
-            sink.0.end(on_the_wire(end));
-        });
-        Entry { attempt, fence, lease, touched: Instant::now(), spool, cancel, task: task.abort_handle() }
+            drop((part, sink));
+            kept.end(on_the_wire(end));
+        };
+        let task = tokio::spawn(run.instrument(span)).abort_handle();
+        Entry { attempt, fence, lease, touched: Instant::now(), spool, desk, cancel, task }
     }
 
     /// Finds a run for somebody who has a claim on it that is not older than the last, and notes that they were there.
@@ -218,6 +228,10 @@ impl Runs {
 
     pub(super) fn spool(&self, id: &str, attempt: i64, fence: i64) -> Result<Arc<Spool>, Problem> {
         self.with(id, attempt, fence, |entry| Arc::clone(&entry.spool))
+    }
+
+    pub(super) fn desk(&self, id: &str, attempt: i64, fence: i64) -> Result<Arc<RunDesk>, Problem> {
+        self.with(id, attempt, fence, |entry| Arc::clone(&entry.desk))
     }
 
     /// Whether nobody with a newer claim has come since.

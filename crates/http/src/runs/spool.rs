@@ -1,12 +1,15 @@
 //! What a run has written, numbered, for as long as somebody may ask for it.
 
+use super::desk::{DeskOfRun, RunDesk};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{RunEnd, RunEvent};
-use cofferdam_control::{OutputSink, Stream};
+use cofferdam_control::{ArtifactDesk, OutputSink, Stream};
+use cofferdam_telemetry::TRACE;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use tracing::{Span, info_span};
 
 /// One byte more than control keeps of a stream, so that it sees that there was more.
 const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES + 1;
@@ -20,11 +23,28 @@ pub(super) struct Spool {
     changed: watch::Sender<u64>,
 }
 
+/// Something that has happened to a run.
+#[derive(Debug)]
+enum Happening {
+    Wrote(Stream, Vec<u8>),
+    Started,
+    /// It wants an artifact.
+    Input {
+        number: u64,
+        artifact: String,
+    },
+    /// It leaves an artifact.
+    Output {
+        number: u64,
+        path: String,
+    },
+}
+
 #[derive(Debug, Default)]
 struct Inner {
-    pieces: Vec<(Stream, Vec<u8>)>,
+    happened: Vec<Happening>,
     kept: [usize; 2],
-    /// How many pieces somebody has seen: those do not change any more.
+    /// How many of those somebody has seen: they do not change any more.
     seen: usize,
     end: Option<RunEnd>,
 }
@@ -48,15 +68,32 @@ impl Spool {
             }
             inner.kept[at] += taken;
             let bytes = &bytes[..taken];
-            let is_unseen = inner.pieces.len() > inner.seen;
-            match inner.pieces.last_mut() {
-                Some((last, piece)) if is_unseen && *last == stream && piece.len() + taken <= PIECE_BYTES => {
+            let is_unseen = inner.happened.len() > inner.seen;
+            match inner.happened.last_mut() {
+                Some(Happening::Wrote(last, piece))
+                    if is_unseen && *last == stream && piece.len() + taken <= PIECE_BYTES =>
+                {
                     piece.extend_from_slice(bytes);
                 }
-                _ => inner.pieces.push((stream, bytes.to_vec())),
+                _ => inner.happened.push(Happening::Wrote(stream, bytes.to_vec())),
             }
         }
         self.tell();
+    }
+
+    fn note(&self, happening: Happening) {
+        self.inner().happened.push(happening);
+        self.tell();
+    }
+
+    /// The run wants an artifact.
+    pub(super) fn ask(&self, number: u64, artifact: &str) {
+        self.note(Happening::Input { number, artifact: artifact.to_owned() });
+    }
+
+    /// The run leaves an artifact. How many is bounded by whoever looks for them.
+    pub(super) fn offer(&self, number: u64, path: &str) {
+        self.note(Happening::Output { number, path: path.to_owned() });
     }
 
     pub(super) fn end(&self, end: RunEnd) {
@@ -70,7 +107,7 @@ impl Spool {
 
     pub(super) fn last_seq(&self) -> u64 {
         let inner = self.inner();
-        inner.pieces.len() as u64 + u64::from(inner.end.is_some())
+        inner.happened.len() as u64 + u64::from(inner.end.is_some())
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
@@ -86,35 +123,66 @@ impl Spool {
     pub(super) fn after(&self, seq: u64) -> Option<RunEvent> {
         let mut inner = self.inner();
         let at = usize::try_from(seq).ok()?;
-        match inner.pieces.get(at) {
-            Some((stream, bytes)) => {
-                let (seq, base64) = (seq + 1, STANDARD.encode(bytes));
-                let event = match stream {
-                    Stream::Stdout => RunEvent::Stdout { seq, base64 },
-                    Stream::Stderr => RunEvent::Stderr { seq, base64 },
-                };
+        let next = seq.checked_add(1)?;
+        match inner.happened.get(at) {
+            Some(happening) => {
+                let event = on_the_wire(next, happening);
                 inner.seen = inner.seen.max(at + 1);
                 Some(event)
             }
-            None if at == inner.pieces.len() => {
-                inner.end.clone().map(|end| RunEvent::End { seq: seq + 1, end })
+            None if at == inner.happened.len() => {
+                inner.end.clone().map(|end| RunEvent::End { seq: next, end })
             }
             None => None,
         }
     }
 }
 
-/// The way of output into a spool.
-pub(super) struct Sink(pub(super) Arc<Spool>);
+fn on_the_wire(seq: u64, happening: &Happening) -> RunEvent {
+    match happening {
+        Happening::Wrote(Stream::Stdout, bytes) => RunEvent::Stdout { seq, base64: STANDARD.encode(bytes) },
+        Happening::Wrote(Stream::Stderr, bytes) => RunEvent::Stderr { seq, base64: STANDARD.encode(bytes) },
+        Happening::Started => RunEvent::Started { seq },
+        Happening::Input { number, artifact } => {
+            RunEvent::Input { seq, number: *number, artifact: artifact.clone() }
+        }
+        Happening::Output { number, path } => RunEvent::Output { seq, number: *number, path: path.clone() },
+    }
+}
+
+/// The way of a run's words into a spool.
+pub(super) struct Sink {
+    spool: Arc<Spool>,
+    desk: Arc<RunDesk>,
+    /// The part of the run that is going on; the trace has it when it is dropped.
+    #[allow(dead_code)] // held, not read
+    part: Span,
+}
+
+impl Sink {
+    /// Made inside the span of the run.
+    pub(super) fn new(spool: Arc<Spool>, desk: Arc<RunDesk>) -> Self {
+        Self { spool, desk, part: info_span!(target: TRACE, "sandbox.start") }
+    }
+}
 
 #[async_trait]
 impl OutputSink for Sink {
+    fn started(&mut self) {
+        self.part = info_span!(target: TRACE, "process");
+        self.spool.note(Happening::Started);
+    }
+
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        self.0.push(stream, bytes);
+        self.spool.push(stream, bytes);
     }
 
     /// What is kept is bounded, so nobody has to be waited for.
     async fn ready(&mut self) {}
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        Some(Arc::new(DeskOfRun(Arc::clone(&self.desk))))
+    }
 }
 
 #[cfg(test)]

@@ -16,13 +16,19 @@ def _boot(space):
     own = sys._getframe(1).f_code
     # The program may give these names another meaning.
     exiting, anything, is_a, has = SystemExit, BaseException, issubclass, hasattr
+    unreadable, execute = (SyntaxError, ValueError), os.execv
 
     class Around:
         def __enter__(self):
             pass
 
         def __exit__(self, kind, value, trace):
-            if kind is None or is_a(kind, exiting) or not has(sys, "excepthook"):
+            if kind is None:
+                return
+            if is_a(kind, unreadable) and trace.tb_next is None:
+                # Not a frame of it has run. It tells what is wrong with it best itself.
+                execute(sys.executable, command)
+            if is_a(kind, exiting) or not has(sys, "excepthook"):
                 return
             hook = sys.excepthook
 
@@ -44,8 +50,9 @@ def _boot(space):
 
             sys.excepthook = show
 
-    # The first time costs more than the next, here as anywhere.
-    exec(compile("for name in 'ab': print(name, end='')", "<string>", "exec"), {"print": lambda *_, end: None})
+    # The first time costs more than the next, here as anywhere. Not with `compile`: it makes the classes of all syntax
+    # trees first, in case that it was given one, which takes a fifth as long as the interpreter's whole start.
+    exec("for name in 'ab': print(name, end='')", {"print": lambda *_, end: None})
     os.write(1, b"\0")
     words = [os.fsdecode(word) for word in take(int.from_bytes(take(4), "little")).split(b"\0")]
     has_input, count, code = words[0], int(words[1]), words[2]
@@ -59,19 +66,14 @@ def _boot(space):
         os.environ[name] = value
     sys.argv[1:] = words[3 : 3 + count]
     command = ["python3", "-c", code, *sys.argv[1:]]
-    try:
-        # What -c does besides has changed with 3.13.
-        if not (3, 8) <= sys.version_info < (3, 13):
-            raise SyntaxError
-        program = compile(code, "<string>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        # It tells what is wrong with it best itself.
-        os.execv(sys.executable, command)
+    # What -c does besides has changed with 3.13.
+    if not (3, 8) <= sys.version_info < (3, 13):
+        execute(sys.executable, command)
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[:] = command
-    return Around(), space.pop("_boot").__class__(program, space)
+    return Around(), code
 
 
 _boot = _boot(globals())
 with _boot[0]:
-    globals().pop("_boot")[1]()
+    exec(globals().pop("_boot")[1])
