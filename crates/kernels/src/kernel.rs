@@ -124,3 +124,18 @@ impl Kernel {
         stats.is_ok_and(|stats| stats.oom_kills.is_some_and(|kills| kills > self.oom_kills))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, CellSink};
+
+    /// Compiles only while cells can be run by tasks of any thread.
+    #[allow(dead_code, reason = "it is there to be compiled")]
+    fn a_running_cell_can_move_between_threads<'k>(
+        kernel: &'k mut Kernel,
+        sink: &'k mut dyn CellSink,
+    ) -> impl Future<Output = impl Send> + Send + 'k {
+        kernel.run(Cell::default(), sink)
+    }
+}

@@ -10,14 +10,49 @@
     let held = Buffer.alloc(0);
     let running = false;
     // The main thread stops by itself where it can, and then nothing has to be broken off.
-    const PATIENCE_MS = 50;
+    const PATIENCE_MS = 100;
+    const PING_MS = 20;
+    // While something is being broken off: whether that has happened, and the end that came meanwhile.
+    let breaking;
+    let patience;
 
     const interrupt = () => {
       if (!running) return;
       parentPort.postMessage({ kind: "interrupt" });
-      setTimeout(() => {
-        if (running) session.post("Runtime.terminateExecution", () => {});
+      clearTimeout(patience);
+      patience = setTimeout(() => {
+        if (!running || breaking) return;
+        breaking = { landed: false, pings: 0, end: undefined };
+        session.post("Runtime.terminateExecution", () => {
+          if (breaking) breaking.landed = breaking.pings;
+        });
+        ping();
       }, PATIENCE_MS);
+    };
+    // It may hit the main thread when that has just come to rest, and then takes whatever it does next. So nothing
+    // is said to the host, and nothing given to the main thread, before that has answered again.
+    const ping = () => {
+      if (!breaking) return;
+      breaking.pings += 1;
+      parentPort.postMessage({ kind: "ping", number: breaking.pings });
+      breaking.timer = setTimeout(ping, PING_MS);
+    };
+    const answered = (number) => {
+      if (!breaking || breaking.landed === false || number <= breaking.landed) return;
+      clearTimeout(breaking.timer);
+      const { end } = breaking;
+      breaking = undefined;
+      if (end !== undefined) tell("end", end);
+      // What would have ended the cell may be what was hit.
+      else parentPort.postMessage({ kind: "interrupt", again: true });
+    };
+    const tell = (kind, body) => {
+      if (kind === "end") {
+        running = false;
+        clearTimeout(patience);
+      }
+      const bytes = Buffer.from(body);
+      channel.write(Buffer.concat([Buffer.from(`${kind} ${bytes.length}\n`), bytes]));
     };
 
     const take = () => {
@@ -51,10 +86,10 @@
     // Without its host it has no purpose.
     channel.on("error", () => {});
     channel.on("close", () => process.kill(process.pid, "SIGKILL"));
-    parentPort.on("message", ({ kind, body }) => {
-      if (kind === "end") running = false;
-      const bytes = Buffer.from(body);
-      channel.write(Buffer.concat([Buffer.from(`${kind} ${bytes.length}\n`), bytes]));
+    parentPort.on("message", ({ kind, body, number }) => {
+      if (kind === "pong") answered(number);
+      else if (kind === "end" && breaking) breaking.end = body;
+      else if (kind !== "end" || running) tell(kind, body);
     });
   },
 
@@ -252,7 +287,13 @@
     // Types are taken away by node itself, or by what the image has for it.
     const PACKAGES = ["/usr/lib/node_modules/", "/usr/local/lib/node_modules/", "/usr/share/nodejs/"];
     const STRIPPERS = {
-      amaro: (tool) => (code) => tool.transformSync(code, { mode: "strip-only" }).code,
+      amaro: (tool) => (code) => {
+        try {
+          return tool.transformSync(code, { mode: "strip-only" }).code;
+        } catch (error) {
+          throw new SyntaxError(String(error?.message ?? error).trim());
+        }
+      },
       typescript: (tool) => (code) => {
         const compilerOptions = { target: "esnext", module: "esnext", verbatimModuleSyntax: true };
         const made = tool.transpileModule(code, { compilerOptions, reportDiagnostics: true });
@@ -363,24 +404,29 @@
     // Cells.
     let current;
     const finish = (cell, end) => {
-      if (current !== cell) return;
-      current = undefined;
+      if (current !== cell || cell.isEnding) return;
+      cell.isEnding = true;
       // Behind all that was written before, in the same streams.
       let left = 2;
       const marked = () => {
         left -= 1;
-        if (left === 0) send("end", end);
+        if (left > 0 || current !== cell) return;
+        current = undefined;
+        send("end", end);
       };
-      for (const [descriptor, write] of [[1, writeOut], [2, writeErr]]) {
+      writeOut(cell.marker, marked);
+      writeErr(cell.marker, marked);
+    };
+    // Where the streams may have been broken off themselves.
+    const finishAgain = (cell, end) => {
+      if (!cell) return;
+      current = undefined;
+      for (const descriptor of [1, 2]) {
         try {
-          write(cell.marker, (error) => {
-            if (error) fs.writeSync(descriptor, cell.marker);
-            marked();
-          });
-        } catch {
-          marked();
-        }
+          fs.writeSync(descriptor, cell.marker);
+        } catch {}
       }
+      send("end", end);
     };
     const interrupted = () => {
       const error = { name: "Interrupted", value: "the cell was interrupted", traceback: [] };
@@ -441,7 +487,10 @@
     delete process._eval;
     worker.on("message", (message) => {
       if (message.kind === "run") run(message);
-      if (message.kind === "interrupt" && current) finish(current, interrupted());
+      if (message.kind === "ping") worker.postMessage({ kind: "pong", number: message.number });
+      if (message.kind !== "interrupt" || !current) return;
+      if (message.again) finishAgain(current, interrupted());
+      else finish(current, interrupted());
     });
     define(Symbol.for("cofferdam.holder"), { take: (value) => (taken = value) });
     post("Runtime.evaluate", { expression: 'globalThis[Symbol.for("cofferdam.holder")]' }).then(({ result }) => {

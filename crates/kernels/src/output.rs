@@ -182,11 +182,14 @@ mod tests {
             let (mut writer, reader) = tokio::io::duplex(1 << 20);
             let mut output = Output::new(Some(Box::new(reader)));
             output.begin(MARKER);
+            let mut first = Vec::new();
             for part in [b"one \x1ema \x1e".as_slice(), MARKER, b"two"].concat().chunks(piece) {
                 writer.write_all(part).await.unwrap();
                 tokio::task::yield_now().await;
+                first.extend(output.take());
             }
-            assert_eq!(until_done(&mut output).await, b"one \x1ema \x1e", "{piece}");
+            first.extend(until_done(&mut output).await);
+            assert_eq!(first, b"one \x1ema \x1e", "{piece}");
             output.end();
             output.begin(MARKER);
             writer.write_all(MARKER).await.unwrap();

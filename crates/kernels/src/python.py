@@ -4,6 +4,7 @@
 import _ast
 import _json
 import _signal
+import _thread
 import os
 import sys
 
@@ -27,13 +28,18 @@ def ignore(*_):
 
 
 is_interrupted = False
+# The thread that runs cells is in the middle of a frame, which must not be broken off.
+is_sending = False
+is_late = False
 
 
 def interrupt(*_):
     # The host asks a second time, in case the first came just before a call that it should have broken off. The
     # cell's own cleaning up is not disturbed by that.
-    global is_interrupted
-    if not is_interrupted:
+    global is_interrupted, is_late
+    if is_sending:
+        is_late = True
+    elif not is_interrupted:
         is_interrupted = True
         raise KeyboardInterrupt
 
@@ -71,11 +77,27 @@ def receive():
     held += part
 
 
+turn = _thread.allocate_lock()
+runner = _thread.get_ident()
+
+
 def send(kind, body):
     # A child that was forked by a cell has no say.
-    if os.getpid() == owner:
-        body = body.encode("utf-8", "replace")
-        channel.sendall(b"%s %d\n%s" % (kind, len(body), body))
+    if os.getpid() != owner:
+        return
+    global is_sending, is_late
+    body = body.encode("utf-8", "replace")
+    is_runner = _thread.get_ident() == runner
+    is_sending = is_sending or is_runner
+    try:
+        with turn:
+            channel.sendall(b"%s %d\n%s" % (kind, len(body), body))
+    finally:
+        if is_runner:
+            is_sending = False
+    if is_runner and is_late:
+        is_late = False
+        interrupt()
 
 
 def write_all(descriptor, data):
@@ -415,8 +437,8 @@ sources = {}
 
 
 def run(marker, count, variables, code):
-    global shown_count, is_interrupted
-    shown_count, is_interrupted = 0, False
+    global shown_count, is_interrupted, is_late
+    shown_count, is_interrupted, is_late = 0, False, False
     for name, value in variables:
         os.environ[name] = value
     name = f"<cell {count}>"

@@ -9,7 +9,6 @@ use crate::programs::Start;
 use crate::{random, request};
 use cofferdam_backend::ExitStatus;
 use cofferdam_core::Outcome;
-use std::future::Future;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -23,6 +22,9 @@ const SETTLE_MAX: Duration = Duration::from_secs(5);
 
 /// What is left in the pipes of a dead process comes at once, unless something of it lives on and holds them.
 const QUIET: Duration = Duration::from_millis(100);
+
+/// An interrupt that was lost is not worth waiting longer for.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 const READ_BYTES: usize = 16 << 10;
 
@@ -168,7 +170,7 @@ impl Kernel {
             }
             if let (Some(_), None) = (stopping, again) {
                 deadline = Some(Instant::now() + self.grace);
-                again = Some(Instant::now() + self.grace / 2);
+                again = Some(Instant::now() + REPEAT_AFTER.min(self.grace / 2));
                 if program.hears_interrupts {
                     message.extend(request::interrupt());
                 }
@@ -247,12 +249,10 @@ fn forward(output: &mut Output, stream: Stream, sink: &mut dyn CellSink) -> usiz
     bytes.len()
 }
 
-fn at(time: Option<Instant>) -> impl Future<Output = ()> {
-    async move {
-        match time {
-            Some(time) => sleep_until(time).await,
-            None => std::future::pending().await,
-        }
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::support::*;
 use cofferdam_backend::Sandbox;
 use cofferdam_kernels::{Kernel, KernelLanguage, KernelOptions, Preparation};
+use cofferdam_worker::runtime::Runtime;
 use cofferdam_worker::{Pool, PoolSettings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +17,8 @@ fn warm_options() -> KernelOptions {
     options
 }
 
-/// Takes from the pool until an interpreter was waiting.
-async fn warm_kernel(
-    pool: &Pool,
-    language: KernelLanguage,
-    runtime: &str,
-) -> (Kernel, Arc<dyn Sandbox>, Duration) {
+/// Has one interpreter of a runtime wait.
+async fn waiting(pool: &Pool, runtime: &str) -> &'static Runtime {
     let runtime = cofferdam_worker::runtime::by_name("language", runtime).expect("a runtime");
     pool.keep_ready(&sandbox_spec(512 << 20), Some(runtime), 1);
     let until = Instant::now() + PROMPTLY;
@@ -29,6 +26,16 @@ async fn warm_kernel(
         assert!(Instant::now() < until, "nothing waits");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    runtime
+}
+
+/// Makes a kernel of the interpreter that waits, and says how long that took.
+async fn warm_kernel(
+    pool: &Pool,
+    language: KernelLanguage,
+    runtime: &str,
+) -> (Kernel, Arc<dyn Sandbox>, Duration) {
+    let runtime = waiting(pool, runtime).await;
     let begun = Instant::now();
     let options = warm_options();
     let taken =
@@ -90,7 +97,7 @@ async fn a_node_that_waited_becomes_a_kernel() {
 #[tokio::test]
 async fn what_counts_at_the_start_of_an_interpreter_needs_a_new_one() {
     with_pool(async |pool| {
-        let runtime = cofferdam_worker::runtime::by_name("language", "python").expect("a runtime");
+        let runtime = waiting(pool, "python").await;
         let mut env = warm_options().env;
         env.push(("PYTHONHASHSEED".to_owned(), "1".to_owned()));
         let taken = pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &env).await.expect("one");
