@@ -90,7 +90,7 @@ impl Frames {
     }
 
     /// The next whole frame. Bytes that are no frame are an error for good: the other side is not ours.
-    pub fn next(&mut self) -> io::Result<Option<Frame>> {
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let rest = &self.buffer[self.start..];
         let Some((header, content)) = rest.split_at_checked(HEADER) else { return Ok(None) };
         let word =
@@ -181,6 +181,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // each is written or read once, and none is kept
 pub enum Event {
     /// The helper is there, and has made the folders of a sandbox.
     Ready,
@@ -267,7 +268,7 @@ mod tests {
             let mut seen = Vec::new();
             for piece in stream.chunks(size) {
                 frames.push(piece);
-                while let Some(frame) = frames.next().unwrap() {
+                while let Some(frame) = frames.next_frame().unwrap() {
                     seen.push(frame);
                 }
             }
@@ -285,6 +286,6 @@ mod tests {
     fn other_bytes_are_an_error() {
         let mut frames = Frames::default();
         frames.push(b"exec: no such file or directory");
-        assert!(frames.next().is_err());
+        assert!(frames.next_frame().is_err());
     }
 }

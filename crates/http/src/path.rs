@@ -33,29 +33,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// An id, and the number of something that is the thing's own.
-pub(crate) struct NumberedId(pub(crate) String, pub(crate) u64);
-
-impl<S: Send + Sync> FromRequestParts<S> for NumberedId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Ok(Path((id, number))) = Path::<(String, String)>::from_request_parts(parts, state).await else {
-            return Err(nobodys());
-        };
-        if !is_id(&id) {
-            return Err(nobodys());
-        }
-        match number.parse() {
-            Ok(number) => Ok(Self(id, number)),
-            Err(_) => {
-                let number: String = number.chars().take(MAX_BYTES).collect();
-                Err(InvalidValue::new("number", number, "it must be a whole number").into())
-            }
-        }
-    }
-}
-
 /// The ids of a thing, and of something that belongs to it.
 pub(crate) struct TwoIds(pub(crate) String, pub(crate) String);
 
@@ -80,6 +57,29 @@ impl<S: Send + Sync> FromRequestParts<S> for IdAndName {
         match Path::<(String, String)>::from_request_parts(parts, state).await {
             Ok(Path((id, name))) if is_id(&id) => Ok(Self(id, name)),
             _ => Err(nobodys()),
+        }
+    }
+}
+
+/// An id, and the number of something that is the thing's own.
+pub(crate) struct NumberedId(pub(crate) String, pub(crate) u64);
+
+impl<S: Send + Sync> FromRequestParts<S> for NumberedId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Ok(Path((id, number))) = Path::<(String, String)>::from_request_parts(parts, state).await else {
+            return Err(nobodys());
+        };
+        if !is_id(&id) {
+            return Err(nobodys());
+        }
+        match number.parse() {
+            Ok(number) => Ok(Self(id, number)),
+            Err(_) => {
+                let number: String = number.chars().take(MAX_BYTES).collect();
+                Err(InvalidValue::new("number", number, "it must be a whole number").into())
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ async fn writes(scene: &mut Scene, text: String) {
 }
 
 #[then(regex = r#"^the session ended because it "(\w+)"$"#)]
-async fn cause(scene: &mut Scene, cause: String) {
+async fn ended_because(scene: &mut Scene, cause: String) {
     let session = scene.client().session_get(&scene.session).await.expect("the session");
     assert_eq!(session.status.state, SessionState::Ended, "{session:?}");
     assert_eq!(session.status.cause.map(|cause| cause.to_string()), Some(cause));
