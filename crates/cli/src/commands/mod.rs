@@ -16,8 +16,7 @@ mod store;
 mod usage;
 mod verdict;
 
-use crate::args::{Cli, Command};
-use clap::Parser;
+use crate::args::Command;
 use cofferdam_backend::{Backend, BackendError};
 use cofferdam_core::Check;
 use std::ffi::OsString;
@@ -34,8 +33,8 @@ pub(crate) struct Parts {
 }
 
 pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -> ExitCode {
-    let command = match Cli::try_parse_from(line) {
-        Ok(cli) => cli.command,
+    let command = match crate::args::parse(line.into_iter().collect()) {
+        Ok(command) => command,
         Err(error) => return usage::answer(&error),
     };
     let done = match command {
