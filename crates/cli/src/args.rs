@@ -10,6 +10,7 @@ pub(crate) use image::*;
 pub(crate) use proof::*;
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use remote::{
@@ -122,6 +123,26 @@ cofferdam run [OPTIONS] -c CODE [ARGS]...
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// `run` by itself. Describing all the commands takes longer than its own part of the work.
+#[derive(Debug, Parser)]
+struct Run {
+    #[command(flatten)]
+    args: RunArgs,
+}
+
+/// Reads a command line, the program's name being its first word.
+pub(crate) fn parse(mut line: Vec<OsString>) -> Result<Command, clap::Error> {
+    if line.get(1).is_some_and(|word| word == "run") {
+        let word = line.remove(1);
+        if let Ok(run) = Run::try_parse_from(&line) {
+            return Ok(Command::Run(Box::new(run.args)));
+        }
+        // What is wrong, or help, is said by the one that knows the whole program.
+        line.insert(1, word);
+    }
+    Cli::try_parse_from(line).map(|cli| cli.command)
 }
 
 #[derive(Debug, Subcommand)]
@@ -584,9 +605,35 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    fn line(words: &[&str]) -> Vec<OsString> {
+        ["cofferdam"].iter().chain(words).map(OsString::from).collect()
+    }
+
+    #[test]
+    fn run_by_itself_is_read_as_among_the_others() {
+        let right: [&[&str]; 5] = [
+            &["run", "--", "ls", "-l"],
+            &["run", "-c", "print(1)", "--json", "--env", "A=b", "--env", "C=d", "x"],
+            &["run", "--memory", "1g", "--rootfs", "/a", "script.py", "--flag"],
+            &["run", "run"],
+            &["run", "--version"],
+        ];
+        for words in right {
+            let (alone, among) =
+                (parse(line(words)).unwrap(), Cli::try_parse_from(line(words)).unwrap().command);
+            assert_eq!(format!("{alone:?}"), format!("{among:?}"));
+        }
+        let other: [&[&str]; 3] = [&["run", "--help"], &["run", "-c"], &["run", "--json=3"]];
+        for words in other {
+            let said = |error: clap::Error| (error.exit_code(), error.to_string());
+            let among = Cli::try_parse_from(line(words)).unwrap_err();
+            assert_eq!(said(parse(line(words)).unwrap_err()), said(among), "{words:?}");
+        }
+    }
+
     fn run(words: &[&str]) -> RunArgs {
-        let line = ["cofferdam", "run"].iter().chain(words);
-        match Cli::try_parse_from(line).unwrap().command {
+        let words: Vec<_> = ["run"].iter().chain(words).copied().collect();
+        match parse(line(&words)).unwrap() {
             Command::Run(args) => *args,
             other => panic!("{other:?}"),
         }

@@ -25,9 +25,8 @@ mod usage;
 mod verdict;
 mod worker;
 
-use crate::args::{Cli, Command};
+use crate::args::Command;
 use crate::backends::Choice;
-use clap::Parser;
 use cofferdam_backend::{Backend, BackendError};
 use cofferdam_core::Check;
 use std::ffi::OsString;
@@ -44,8 +43,8 @@ pub(crate) struct Parts {
 }
 
 pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -> ExitCode {
-    let command = match Cli::try_parse_from(line) {
-        Ok(cli) => cli.command,
+    let command = match crate::args::parse(line.into_iter().collect()) {
+        Ok(command) => command,
         Err(error) => return usage::answer(&error),
     };
     let done = match command {
