@@ -43,6 +43,7 @@ impl Server {
         }
     }
 
+    #[allow(dead_code)] // by those who only need a store
     /// Has `seaweed.sh` stop or start the store, and waits for that.
     pub(crate) fn order(&mut self, order: &str) {
         writeln!(self.orders, "{order}").expect("an order");
