@@ -51,6 +51,11 @@ async fn delete(scene: &mut Scene) {
     scene.client().session_delete(&scene.session).await.expect("it is deleted");
 }
 
+#[when("the service dies and comes back")]
+async fn dies(scene: &mut Scene) {
+    scene.service().kill_and_start();
+}
+
 #[then(regex = r#"^the step succeeds and shows "(.*)"$"#)]
 async fn shows(scene: &mut Scene, text: String) {
     let step = scene.step.as_ref().expect("a step");
@@ -67,7 +72,7 @@ async fn writes(scene: &mut Scene, text: String) {
 }
 
 #[then(regex = r#"^the session ended because it "(\w+)"$"#)]
-async fn cause(scene: &mut Scene, cause: String) {
+async fn ended_because(scene: &mut Scene, cause: String) {
     let session = scene.client().session_get(&scene.session).await.expect("the session");
     assert_eq!(session.status.state, SessionState::Ended, "{session:?}");
     assert_eq!(session.status.cause.map(|cause| cause.to_string()), Some(cause));
