@@ -34,5 +34,5 @@ Feature: The life of a session
   @req_session_restart
   Scenario: The death of the service ends its sessions, and says so
     Given a session that lasts 600 seconds
-    When the service is killed and started again
+    When the service dies and comes back
     Then the session ended because it "lost"

@@ -72,12 +72,12 @@ pub(crate) enum SessionCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionCreateArgs {
-    /// It ends so long after it was made
-    #[arg(long, value_name = "SECONDS")]
+    /// It ends so many seconds after it was made
+    #[arg(long, value_name = "N")]
     pub(crate) ttl_seconds: Option<u64>,
 
-    /// It also ends when nobody uses it for so long
-    #[arg(long, value_name = "SECONDS")]
+    /// It also ends when nobody uses it for so many seconds
+    #[arg(long, value_name = "N")]
     pub(crate) idle_timeout_seconds: Option<u64>,
 
     /// Memory of all that runs in it, such as 512m
@@ -142,8 +142,8 @@ pub(crate) struct SessionExtendArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 
-    /// From now
-    #[arg(long, value_name = "SECONDS")]
+    /// In seconds, from now
+    #[arg(long, value_name = "N")]
     pub(crate) ttl_seconds: u64,
 
     #[command(flatten)]

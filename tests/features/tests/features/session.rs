@@ -51,6 +51,11 @@ async fn delete(scene: &mut Scene) {
     scene.client().session_delete(&scene.session).await.expect("it is deleted");
 }
 
+#[when("the service dies and comes back")]
+async fn dies(scene: &mut Scene) {
+    scene.service().kill_and_start();
+}
+
 #[then(regex = r#"^the step succeeds and shows "(.*)"$"#)]
 async fn shows(scene: &mut Scene, text: String) {
     let step = scene.step.as_ref().expect("a step");
