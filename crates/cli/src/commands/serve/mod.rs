@@ -8,6 +8,7 @@ mod request;
 mod settings;
 
 use crate::args::ServeArgs;
+use crate::backends::Choice;
 use crate::commands::MakeBackend;
 use crate::config::{Config, ServeConfig};
 use crate::exit::Failure;
