@@ -27,7 +27,7 @@ fn a_container_is_as_narrow_as_it_says() {
         let spec = sandbox_spec();
         let name = format!("cofferdam-{}", spec.id);
         let sandbox = backend.create(spec).await.expect("a sandbox");
-        let seen = request(&daemon, "GET", &format!("/containers/{name}/json"), None);
+        let seen = request(daemon, "GET", &format!("/containers/{name}/json"), None);
         for wanted in [
             r#""User":"1000:1000""#,
             r#""NetworkMode":"none""#,
@@ -90,7 +90,7 @@ fn a_container_that_is_removed_is_lost() {
         let name = format!("cofferdam-{}", spec.id);
         let sandbox = backend.create(spec).await.expect("a sandbox");
         let (process, _stdout) = start_ready(&*sandbox, sh("echo ready; sleep 1000")).await;
-        request(&daemon, "DELETE", &format!("/containers/{name}?force=true"), None);
+        request(daemon, "DELETE", &format!("/containers/{name}?force=true"), None);
         let ended = tokio::time::timeout(Duration::from_secs(10), process.wait()).await;
         assert_eq!(ended.expect("an end that is told promptly").expect("a status"), ExitStatus::Lost);
         let error = sandbox.stats().await.expect_err("a sandbox that is gone");

@@ -71,7 +71,7 @@ fn unique() -> u64 {
 /// The daemon that all cases share.
 pub(crate) fn shared() -> &'static Daemon {
     static SHARED: OnceLock<Daemon> = OnceLock::new();
-    SHARED.get_or_init(|| start())
+    SHARED.get_or_init(start)
 }
 
 /// A request to the daemon by curl, for what the backend under test is not to be asked.
