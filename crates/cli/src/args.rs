@@ -294,7 +294,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) backend: Option<String>,
 
-    /// The runtime of the oci backend, such as runc or runsc; or a name that the daemon knows
+    /// The runtime that makes the container, such as runc or runsc
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
 

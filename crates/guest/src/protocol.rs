@@ -90,7 +90,7 @@ impl Frames {
     }
 
     /// The next whole frame. Bytes that are no frame are an error for good: the other side is not ours.
-    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
+    pub fn take(&mut self) -> io::Result<Option<Frame>> {
         let rest = &self.buffer[self.start..];
         let Some((header, content)) = rest.split_at_checked(HEADER) else { return Ok(None) };
         let word =
@@ -205,7 +205,7 @@ pub enum Answer {
     Written { bytes: u64 },
     Entries(Vec<ListEntry>),
     Stats(Counted),
-    Seen(crate::facts::Facts),
+    Seen(Box<crate::facts::Facts>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,7 +268,7 @@ mod tests {
             let mut seen = Vec::new();
             for piece in stream.chunks(size) {
                 frames.push(piece);
-                while let Some(frame) = frames.next_frame().unwrap() {
+                while let Some(frame) = frames.take().unwrap() {
                     seen.push(frame);
                 }
             }
@@ -286,6 +286,6 @@ mod tests {
     fn other_bytes_are_an_error() {
         let mut frames = Frames::default();
         frames.push(b"exec: no such file or directory");
-        assert!(frames.next_frame().is_err());
+        assert!(frames.take().is_err());
     }
 }

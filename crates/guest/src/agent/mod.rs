@@ -268,7 +268,7 @@ impl Agent {
         };
         self.heard = Instant::now();
         self.frames.push(&buffer[..read]);
-        while let Some(frame) = self.frames.next_frame().map_err(|_| Errno::PROTO)? {
+        while let Some(frame) = self.frames.take().map_err(|_| Errno::PROTO)? {
             self.take(frame);
         }
         Ok(true)

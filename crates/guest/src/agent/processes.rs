@@ -141,7 +141,7 @@ impl Processes {
         if process.looks {
             let seen = launch::seen(&socket);
             let failed = Failure { step: Step::Prepare, errno: Errno::IO.raw_os_error() };
-            out.reply(number, seen.map(Answer::Seen).ok_or(failed));
+            out.reply(number, seen.map(Box::new).map(Answer::Seen).ok_or(failed));
             return;
         }
         match launch::failure(&socket) {

@@ -257,7 +257,7 @@ fn take(
     shared: &Mutex<Shared>,
     ready: &mut Option<oneshot::Sender<()>>,
 ) -> std::io::Result<()> {
-    while let Some(Frame { kind, channel, content }) = frames.next_frame()? {
+    while let Some(Frame { kind, channel, content }) = frames.take()? {
         if kind == Kind::Message {
             let event = serde_json::from_slice(&content)?;
             dispatch(event, shared, ready);

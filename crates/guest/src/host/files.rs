@@ -91,7 +91,7 @@ impl Connection {
     /// What a process inside sees of its walls.
     pub async fn look(&self) -> Result<crate::facts::Facts> {
         match self.ask(Ask::Look).await? {
-            Ok(Answer::Seen(facts)) => Ok(facts),
+            Ok(Answer::Seen(facts)) => Ok(*facts),
             Ok(_) => Err(unexpected()),
             Err(failure) => Err(BackendError::failed(
                 "looking at the walls from inside",

@@ -95,8 +95,12 @@ mod tests {
     #[test]
     fn arguments_are_compared_by_their_low_half() {
         let json = oci_json(Profile::Payload);
-        let packet = format!(r#""valueTwo":{},"#, libc::AF_PACKET);
+        let socket = |family: i32| {
+            let first = format!(r#"[{{"index":0,"value":4294967295,"valueTwo":{family},"#);
+            json.contains(&format!(r#"{{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":{first}"#))
+        };
         assert!(json.contains(r#"{"names":["personality"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":4294967295,"valueTwo":0,"op":"SCMP_CMP_MASKED_EQ"}]}"#));
-        assert!(!json.contains(&packet), "no rule opens packet sockets");
+        assert!(socket(libc::AF_UNIX) && socket(libc::AF_INET6), "{json}");
+        assert!(!socket(libc::AF_PACKET), "no rule opens packet sockets");
     }
 }

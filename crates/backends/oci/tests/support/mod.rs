@@ -4,7 +4,8 @@
 #![allow(dead_code)]
 
 use cofferdam_oci::{OciBackend, OciOptions};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -15,16 +16,26 @@ pub(crate) fn helper() -> PathBuf {
         .into()
 }
 
-/// A root folder of this machine's own programs, made once and kept between runs.
+/// A root folder of this machine's own programs. It is kept between runs, until there is another helper.
 pub(crate) fn root() -> PathBuf {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
-        let folder =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("oci-root-{}", std::process::id()));
+        let metadata = std::fs::metadata(helper()).expect("a helper");
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let done = place.join(format!("oci-root-{}-{}", metadata.len(), metadata.mtime()));
+        if done.exists() {
+            return done;
+        }
+        let older = std::fs::read_dir(place).expect("the folder of tests").flatten();
+        for entry in older.filter(|entry| entry.file_name().to_string_lossy().starts_with("oci-root-")) {
+            std::fs::remove_dir_all(entry.path()).expect("an older root to be removed");
+        }
+        let making = place.join(format!("oci-root-making-{}", std::process::id()));
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/container-root.sh");
-        let made = Command::new(script).arg(&folder).arg(helper()).status().expect("container-root.sh");
+        let made = Command::new(script).arg(&making).arg(helper()).status().expect("container-root.sh");
         assert!(made.success(), "{made}");
-        folder
+        std::fs::rename(&making, &done).expect("a name for the root");
+        done
     };
     ROOT.get_or_init(make).clone()
 }
