@@ -181,7 +181,6 @@ pub struct Start {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)] // each is written or read once, and none is kept
 pub enum Event {
     /// The helper is there, and has made the folders of a sandbox.
     Ready,
