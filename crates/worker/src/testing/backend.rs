@@ -18,6 +18,7 @@ pub struct FakeBackend {
     files: FakeFiles,
     stats: Stats,
     never_makes: bool,
+    ends_with_host: bool,
     worlds: Mutex<Vec<Arc<World>>>,
 }
 
@@ -56,6 +57,12 @@ impl FakeBackend {
     #[must_use]
     pub fn with_files(mut self, change: impl FnOnce(&mut FakeFiles)) -> Self {
         change(&mut self.files);
+        self
+    }
+
+    /// As if every sandbox went with the process that made it.
+    pub fn that_ends_with_host(mut self) -> Self {
+        self.ends_with_host = true;
         self
     }
 
@@ -111,6 +118,10 @@ impl Backend for FakeBackend {
             writable_root: true,
             change_limits: true,
         }
+    }
+
+    fn ends_with_host(&self) -> bool {
+        self.ends_with_host
     }
 
     async fn health(&self) -> Result<()> {

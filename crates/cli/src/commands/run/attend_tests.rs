@@ -78,18 +78,19 @@ async fn output_comes_through_and_the_exit_code_is_the_commands() {
 #[tokio::test]
 async fn a_sandbox_goes_with_us_only_where_nobody_can_keep_us() {
     let quiet = || FakeBackend::new().with_program("quiet", |_| async { ExitStatus::Exited(0) });
-    let standing_after = async |args: RunArgs| {
+    let standing_after = async |backend: FakeBackend, args: RunArgs| {
         let _alone = ALONE.lock().await;
-        let backend = quiet();
         let opened = open(RunRequest::parse(args).unwrap()).unwrap();
         let out = Memory::default();
         assert_eq!(attend(&backend, opened, Box::new(out.clone()), Box::new(out)).await.unwrap(), 0);
         backend.standing()
     };
-    assert_eq!(standing_after(command("quiet")).await, 1);
-    assert_eq!(standing_after(RunArgs { json: true, ..command("quiet") }).await, 0);
+    let bound = || quiet().that_ends_with_host();
+    assert_eq!(standing_after(bound(), command("quiet")).await, 1);
+    assert_eq!(standing_after(quiet(), command("quiet")).await, 0);
+    assert_eq!(standing_after(bound(), RunArgs { json: true, ..command("quiet") }).await, 0);
     let warned = RunArgs { env: vec!["CYNODE_TASK_ID=mine".to_owned()], ..command("quiet") };
-    assert_eq!(standing_after(warned).await, 0);
+    assert_eq!(standing_after(bound(), warned).await, 0);
 }
 
 #[tokio::test]
