@@ -46,11 +46,20 @@ pub(crate) fn start() -> Daemon {
     let script = format!(
         "(cd $1; {}) < /dev/null > $1/log 2>&1 & daemon=$!; echo $daemon > $1/daemon
          cat > /dev/null; kill $daemon; wait $daemon
+         # A daemon that a test killed leaves those of its helpers that watch containers.
+         for process in /proc/[0-9]*; do
+             tr '\\0' ' ' < $process/cmdline 2> /dev/null | grep -q \"containerd-shim.*$1/\" && kill -KILL ${{process#/proc/}}
+         done
          for mount in $(grep -o \" $1/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done; rm -rf $1",
         COMMAND
     );
     let mut shell = Command::new("setsid");
-    shell.args(["sh", "-c", &script, "sh"]).arg(&folder).stdin(Stdio::piped()).stdout(Stdio::null());
+    shell
+        .args(["sh", "-c", &script, "sh"])
+        .arg(&folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let shell = shell.spawn().expect("a shell");
     let daemon = Daemon { socket: folder.join("socket"), shell };
     let deadline = Instant::now() + Duration::from_secs(60);
