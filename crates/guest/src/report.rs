@@ -69,13 +69,16 @@ const NOT_BEHIND_OWN_KERNEL: [Control; 8] = [
     Control::Seccomp,
 ];
 
-/// The required controls that are not enforced, by name.
+/// The required controls that are absent, by name.
 pub fn missing(report: &IsolationReport, own_kernel: bool) -> Vec<String> {
     let is_required = |control: &&Control| !(own_kernel && NOT_BEHIND_OWN_KERNEL.contains(control));
-    let enforced = |control: &Control| report.state(*control) == ControlState::Enforced;
+    let absent = |control: &&Control| report.state(**control) == ControlState::Absent;
     let required = REQUIRED.iter().filter(is_required);
-    required.filter(|control| !enforced(control)).map(|control| control.name()).collect()
+    required.filter(absent).map(|control| control.name()).collect()
 }
+
+/// What is so by the way that containers are made, and that nothing inside can show.
+const UNPROVEN: [Control; 3] = [Control::CleanEnvironment, Control::DiesWithHost, Control::PrivateRoot];
 
 const EPERM: i32 = 1;
 
@@ -291,8 +294,14 @@ fn judge(control: Control, facts: &Facts, asked: &Asked) -> (bool, String) {
 pub fn isolation(facts: &Facts, asked: &Asked) -> IsolationReport {
     let row = |control| {
         let (holds, note) = judge(control, facts, asked);
-        let state = if holds { ControlState::Enforced } else { ControlState::Absent };
-        IsolationRow { control, state, note }
+        match (holds, UNPROVEN.contains(&control)) {
+            (true, false) => IsolationRow { control, state: ControlState::Enforced, note },
+            (true, true) => {
+                let note = format!("not proven by a probe: {note}");
+                IsolationRow { control, state: ControlState::Degraded, note }
+            }
+            (false, _) => IsolationRow { control, state: ControlState::Absent, note },
+        }
     };
     IsolationReport {
         backend: asked.backend.to_owned(),
