@@ -100,7 +100,8 @@ alive() {
 }
 
 check_api() {
-    start serve serve --data "$work/data"
+    # More room than all the sessions of a test need: without room the answer is a 503.
+    start serve serve --data "$work/data" --slots 100000 --memory 1000000g
     local api=$url code=0
     # The key is in the environment, which the configuration names, and so in no list of processes.
     COFFERDAM_CONTRACT_KEY=$(cat "$work/data/admin.key")
