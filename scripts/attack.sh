@@ -20,12 +20,14 @@ cargo build --profile "$profile" -p cofferdam-attacks --bins
 folder=$profile
 [ "$profile" != dev ] || folder=debug
 
-# The command itself is killed, and its service attacked: what is shipped where that
-# has been built. Built apart from the suite, which has more features.
-cofferdam=$RELEASE_BINARY
-if [ ! -x "$cofferdam" ]; then
-    cargo build --profile "$profile" -p cofferdam-cli
-    cofferdam=${CARGO_TARGET_DIR:-target}/$folder/cofferdam
+# The command itself is killed, and its service attacked. Built apart from the suite,
+# which has more features, and always: what lies there may be of yesterday.
+if [ "$profile" = dev ]; then
+    cargo build -p cofferdam-cli
+    cofferdam=${CARGO_TARGET_DIR:-target}/debug/cofferdam
+else
+    scripts/build.sh
+    cofferdam=$RELEASE_BINARY
 fi
 options=(--probe "$ROOT/target/attacks/probe" --cofferdam "$cofferdam")
 
