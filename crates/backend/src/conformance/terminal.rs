@@ -66,7 +66,8 @@ pub async fn terminals_resize(backend: &dyn Backend) {
 
 pub async fn ctrl_c_reaches_the_foreground_group(backend: &dyn Backend) {
     let Some(sandbox) = terminal_sandbox(backend).await else { return };
-    let (process, mut stdout) = start_ready(&*sandbox, on_terminal("sleep 1000 | { echo ready; cat; }")).await;
+    let (process, mut stdout) =
+        start_ready(&*sandbox, on_terminal("sleep 1000 | { echo ready; cat; }")).await;
     let mut stdin = process.take_stdin().expect("stdin");
     stdin.write_all(CTRL_C).await.expect("a key typed");
     // The terminal comes to its end only when the whole pipeline is gone.

@@ -125,6 +125,35 @@ fn without_ids(answer: &super::client::Answer, id: &str) -> String {
     value.to_string().replace(id, "ID")
 }
 
+/// A session with a file, a process and a step, of which the last is named as well.
+fn session(owner: &Client) -> Result<(String, String), Stop> {
+    let session = owner.post("/v1/sessions", &json!({"ttl_seconds": 600}))?.word("id")?;
+    let path = format!("/v1/sessions/{session}");
+    let write = json!({"command": ["sh", "-c", "echo mine > /workspace/mine"]});
+    let step = owner.post(&format!("{path}/steps?wait_ms=30000"), &write)?.word("id")?;
+    let process = owner.post(&format!("{path}/processes"), &json!({"command": ["sleep", "600"]}))?;
+    needs(process.is_good(), || format!("a process: {}", process.status))?;
+    Ok((session, step))
+}
+
+/// What makes a request to this endpoint one that its owner could send.
+fn sense(method: &str, path: &str) -> (&'static str, &'static str) {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    match (method, last) {
+        (_, "output") => ("?follow=false", ""),
+        (_, "files" | "stat") => ("?path=/workspace/mine", ""),
+        ("PATCH", _) => ("", r#"{"quotas":{}}"#),
+        ("POST", "extend") => ("", r#"{"ttl_seconds":900}"#),
+        ("POST", "restart") => ("", r#"{"language":"python"}"#),
+        ("POST", "mkdir") => ("", r#"{"path":"/workspace/new"}"#),
+        ("POST", "move") => ("", r#"{"from":"/workspace/mine","to":"/workspace/theirs"}"#),
+        ("POST", "processes" | "steps") => ("", r#"{"command":["true"]}"#),
+        ("POST", "resize") => ("", r#"{"rows":24,"columns":80}"#),
+        ("POST", "signal") => ("", r#"{"signal":9}"#),
+        _ => ("", ""),
+    }
+}
+
 /// Every endpoint that takes an id, with the id of another's and with nobody's: both have to look the same.
 pub(crate) fn foreign(ground: &Ground) -> Outcome {
     let target = ground.start(&[])?;
@@ -135,6 +164,7 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
     let ended = alice.run(&nothing())?["id"].as_str().unwrap_or_default().to_owned();
     let (key, _) = alice.key(&["jobs:read"])?;
     let artifact = alice.post("/v1/artifacts", &json!({"name": "a", "size_bytes": 1}))?.word("id")?;
+    let (session, step) = session(&alice)?;
     let document: Value = serde_json::from_str(DOCUMENT)?;
     let mut tried = 0;
     for (path, methods) in
@@ -146,17 +176,18 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
             "keys" => (&[&key], "key-aaaaaaaaaaaaaaaa"),
             "artifacts" => (&[&artifact], "art-aaaaaaaaaaaaaaaa"),
             "tenants" => (&[&tenant], "ten-aaaaaaaaaaaaaaaa"),
+            "sessions" => (&[&session], "ses-aaaaaaaaaaaaaaaa"),
             _ => return super::cannot(format!("{path} is of a kind that this attack does not know")),
         };
         for method in
             methods.as_object().into_iter().flat_map(|methods| methods.keys()).map(|m| m.to_uppercase())
         {
             for id in ids {
-                let body: &[u8] =
-                    if ["POST", "PATCH"].contains(&method.as_str()) { b"{\"quotas\":{}}" } else { b"" };
-                let body: &[u8] = if kind == "tenants" { body } else { b"" };
-                let query = if path.ends_with("/output") { "?follow=false" } else { "" };
-                let send = |id: &str| eve.send(&method, &(path.replace("{id}", id) + query), "", body);
+                let (query, body) = sense(&method, path);
+                let path =
+                    path.replace("{step_id}", &step).replace("{number}", "1").replace("{name}", "default");
+                let send =
+                    |id: &str| eve.send(&method, &(path.replace("{id}", id) + query), "", body.as_bytes());
                 let (theirs, nobodys) = (send(id)?, send(none)?);
                 let is_refused = theirs.status == 404
                     || theirs.status == 403 && (kind == "tenants" || path.contains("/upload"));
@@ -169,9 +200,13 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
         }
     }
     needs(tried > 15, || format!("only {tried} endpoints"))?;
-    for path in
-        [format!("/v1/jobs/{running}"), format!("/v1/jobs/{ended}"), format!("/v1/artifacts/{artifact}")]
-    {
+    for path in [
+        format!("/v1/jobs/{running}"),
+        format!("/v1/jobs/{ended}"),
+        format!("/v1/artifacts/{artifact}"),
+        format!("/v1/sessions/{session}/files?path=/workspace/mine"),
+        format!("/v1/sessions/{session}/steps/{step}"),
+    ] {
         broke_if(alice.get(&path)?.status != 200, || format!("{path} is gone"))?;
     }
     alice.post(&format!("/v1/jobs/{running}/cancel"), &json!({}))?;
