@@ -9,3 +9,4 @@ cd "$ROOT"
 need_cargo
 export RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/shuttle
 cargo test -p cofferdam-worker --features testing --test schedules
+cargo test -p cofferdam-turns --test schedules

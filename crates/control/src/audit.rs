@@ -1,6 +1,6 @@
 //! Verbs on the audit: list, head, export.
 
-use crate::{Control, Result, now_ms};
+use crate::{Control, ControlError, Result, now_ms};
 use cofferdam_policy::Permit;
 use cofferdam_proof::{ChainPoint, Checkpoint, Envelope, ExportHeader, Head, write_line};
 use cofferdam_store::{AuditEntry, AuditFilter, AuditHead, Store, StoreError};
@@ -20,12 +20,14 @@ pub struct AuditExport {
 
 impl Control {
     pub async fn list_audit(&self, permit: &Permit, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
+        self.check_owner(permit).await?;
         self.note_read(permit, "audit.read", permit.tenant()).await?;
         Ok(self.parts.store.audit_list(permit.tenant(), filter).await?)
     }
 
     /// The last entry of the tenant's chain, signed.
     pub async fn head_audit(&self, permit: &Permit) -> Result<Envelope> {
+        self.check_owner(permit).await?;
         let AuditHead { seq, hash } = self.parts.store.audit_head(permit.tenant()).await?;
         let point = ChainPoint::new(permit.tenant(), seq, &hash, now_ms());
         Ok(Head(point).seal(&self.signing()?.current))
@@ -33,6 +35,7 @@ impl Control {
 
     /// The tenant's chain up to an entry, or to the last one that there is now.
     pub async fn export_audit(&self, permit: &Permit, up_to_seq: Option<i64>) -> Result<AuditExport> {
+        self.check_owner(permit).await?;
         self.note_read(permit, "audit.read", permit.tenant()).await?;
         let last = self.parts.store.audit_head(permit.tenant()).await?.seq;
         let tenant = permit.tenant().to_owned();
@@ -40,6 +43,15 @@ impl Control {
         let header = Some(write_line(&ExportHeader::new(&tenant, checkpoint)));
         let up_to_seq = up_to_seq.map_or(last, |seq| seq.min(last));
         Ok(AuditExport { control: self.clone(), tenant, header, after_seq, up_to_seq })
+    }
+
+    /// An operator may name any tenant, also one that is not there.
+    async fn check_owner(&self, permit: &Permit) -> Result<()> {
+        if permit.tenant() == permit.principal().tenant {
+            return Ok(());
+        }
+        let known = self.parts.store.tenant(permit.tenant()).await?;
+        known.map(drop).ok_or(ControlError::NotFound { what: "tenant" })
     }
 
     /// Signs that a tenant's chain was cut after an entry, for whoever removes what is too old.

@@ -400,7 +400,7 @@ impl Control {
                 }
                 // Others' jobs have taken what looked free: another worker may have room.
                 Err(StoreError::Full { worker }) => {
-                    self.parts.running.remove(&job.id);
+                    self.parts.running.remove(&job.id, &handle);
                     self.parts.fleet.mark_full(&worker);
                     drop(room);
                     let quotas = self.quotas(&job.tenant).await?;
@@ -414,7 +414,7 @@ impl Control {
                     }
                 }
                 Err(error) => {
-                    self.parts.running.remove(&job.id);
+                    self.parts.running.remove(&job.id, &handle);
                     // Otherwise somebody was quicker, or it was cancelled meanwhile.
                     return Ok(!matches!(error, StoreError::AtQuota { .. } | StoreError::Failed(_)));
                 }

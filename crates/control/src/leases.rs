@@ -11,6 +11,7 @@ use crate::jobs::{Attempt, give_up};
 use crate::{Control, now_ms};
 use cofferdam_api::{JobRequest, RetryCause};
 use cofferdam_store::{Abandoned, JobRecord};
+use cofferdam_turns::{Found, LeaseTimes, Renewed, Verdict, renewed, verdict};
 use std::time::{Duration, Instant};
 
 /// How often the store is looked at for what is due.
@@ -46,27 +47,20 @@ impl Control {
     async fn renew(&self, every: Duration, last: &mut Instant) {
         // What is younger than the period has a lease for longer than until the next one.
         let jobs = self.parts.running.claimed(every);
-        let ids: Vec<String> = jobs.iter().map(|(id, _)| id.clone()).collect();
-        let is_over = last.elapsed() >= self.parts.settings.lease * 2;
+        let since = last.elapsed();
         if jobs.is_empty() {
             *last = Instant::now();
             return;
         }
-        match self.parts.store.renew(jobs, self.lease_ms()).await {
+        let said = match self.parts.store.renew(jobs.clone(), self.lease_ms()).await {
             Ok(refused) => {
                 *last = Instant::now();
-                for id in ids {
-                    let Some(handle) = self.parts.running.get(&id) else { continue };
-                    if refused.contains(&id) { handle.take_away() } else { handle.renew() }
-                }
+                Renewed::But(jobs.iter().filter(|(id, _)| refused.contains(id)).cloned().collect())
             }
-            // From here on somebody else may have given them up.
-            Err(_) if is_over && !self.parts.settings.node.is_alone => {
-                let handles = ids.iter().filter_map(|id| self.parts.running.get(id));
-                handles.for_each(|handle| handle.take_away());
-            }
-            Err(_) => {}
-        }
+            Err(_) => Renewed::Unanswered { since },
+        };
+        let (lease, is_alone) = (self.parts.settings.lease, self.parts.settings.node.is_alone);
+        renewed(&self.parts.running, &jobs, &said, lease, is_alone);
     }
 
     /// Starts the task that looks for what is due, for as long as the process lives.
@@ -116,12 +110,21 @@ impl Control {
     async fn settle(&self, abandoned: Abandoned) -> crate::Result<()> {
         let Abandoned { job, over_ms } = abandoned;
         let owner = job.owner.clone().unwrap_or_default();
-        // Ours: it is renewed as soon as the store lets us.
-        if owner == self.parts.instance && self.parts.running.get(&job.id).is_some() {
-            return Ok(());
-        }
         let worker = job.worker.clone().unwrap_or_default();
-        if worker != owner {
+        let found = Found {
+            id: &job.id,
+            owner: &owner,
+            worker: &worker,
+            over_ms: (job.lease_until_ms != Some(0)).then_some(over_ms),
+        };
+        let times = LeaseTimes {
+            lease_ms: self.lease_ms(),
+            margin_ms: MARGIN_MS,
+            out_after_ms: OUT_AFTER_MS,
+            there_for: self.parts.began.elapsed(),
+        };
+        let verdict = verdict(&self.parts.running, &self.parts.instance, found, times);
+        if let Verdict::Elsewhere { .. } = verdict {
             let request: Option<JobRequest> = serde_json::from_str(&job.spec).ok();
             let demand = self.demand_of(request.as_ref());
             if let Some(at) = self.parts.fleet.take_at(&worker, &demand) {
@@ -129,17 +132,7 @@ impl Control {
                 return self.take_over(job, request, room).await;
             }
         }
-        // An owner that is known to be gone has left nothing in its own process. What may still run elsewhere has its
-        // time to end.
-        let is_gone = worker == owner && (job.lease_until_ms == Some(0) || owner == self.parts.instance);
-        let patience_ms = match worker == owner {
-            true => self.lease_ms() + MARGIN_MS,
-            false => self.lease_ms() + MARGIN_MS + OUT_AFTER_MS,
-        };
-        let is_over = over_ms > patience_ms && job.lease_until_ms != Some(0);
-        let has_waited =
-            job.lease_until_ms == Some(0) && self.parts.began.elapsed() > self.parts.settings.lease * 3;
-        if is_gone || is_over || has_waited {
+        if matches!(verdict, Verdict::GiveUp | Verdict::Elsewhere { give_up: true }) {
             let (given_up, event) =
                 give_up(&job, RetryCause::Lost, "worker_gone", "its worker went away while it ran");
             // Somebody else may have been quicker.
@@ -154,7 +147,7 @@ impl Control {
         let fence = match self.parts.store.adopt(&job, self.parts.instance.clone(), self.lease_ms()).await {
             Ok(fence) => fence,
             Err(_) => {
-                self.parts.running.remove(&job.id);
+                self.parts.running.remove(&job.id, &handle);
                 return Ok(());
             }
         };

@@ -28,7 +28,6 @@ mod placement;
 mod quota;
 mod receipts;
 mod retention;
-mod running;
 mod service;
 mod session_worker;
 mod sessions;
@@ -80,12 +79,12 @@ use cofferdam_artifacts::Vault;
 use cofferdam_identity::Verifier;
 use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
+use cofferdam_turns::Running;
 use dispatch::Dispatcher;
 use feeds::Feeds;
 use fleet::Fleet;
 use gates::Gates;
 use noted::Noted;
-use running::Running;
 use signing::Signing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -175,9 +174,13 @@ impl Control {
                 Some(Bypass::new(store.ensure_tenant(id, FIRST_TENANT.to_owned(), now_ms()).await?))
             }
         };
+        let policy = match &settings.rules {
+            None => Policy::builtin(),
+            Some(rules) => Policy::parse(rules).map_err(ControlError::Unavailable)?,
+        };
         let parts = Parts {
             store,
-            policy: Policy::builtin(),
+            policy,
             checker,
             dispatcher: Dispatcher::default(),
             tenants: quota::Tenants::default(),

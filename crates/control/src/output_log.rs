@@ -1,12 +1,12 @@
 //! The output of something that runs on its way into the store: in pieces that are worth a write, up to a limit, and
 //! never cut inside a character.
 
-use crate::running::Handle;
 use crate::worker::Stream;
 use crate::{Control, now_ms};
 use cofferdam_core::CutCharacter;
 use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{OutputEvent, OutputKind, OutputTail};
+use cofferdam_turns::Handle;
 use std::time::Duration;
 
 /// Output is kept when there is so much of it, or after a while, whichever comes first.

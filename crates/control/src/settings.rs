@@ -28,6 +28,9 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     pub signing: SigningSettings,
     pub sessions: SessionSettings,
+    /// Rules in Rego in the place of the built-in ones. Nothing sets it but tests: managing rules is not built.
+    #[doc(hidden)]
+    pub rules: Option<String>,
 }
 
 /// Which of the processes that share a store this one is.
@@ -54,6 +57,7 @@ impl Default for Settings {
             webhooks: WebhookSettings::default(),
             signing: SigningSettings::default(),
             sessions: SessionSettings::default(),
+            rules: None,
         }
     }
 }

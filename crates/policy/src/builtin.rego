@@ -60,7 +60,7 @@ is_operators_action if input.action == "metrics.read"
 # What an operator may do to what is another tenant's.
 may_cross if {
 	is_operator
-	input.action in {"key.create", "key.list", "key.delete"}
+	input.action in {"key.create", "key.list", "key.delete", "audit.list", "audit.head", "audit.export"}
 }
 
 denials contains {"rule": "action", "why": "there is no such action", "change": "none"} if {

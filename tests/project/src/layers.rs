@@ -13,7 +13,7 @@ pub enum Layer {
 /// The layer of a package, by its folder; `None` for a crate that has none yet.
 pub fn layer(folder: &str) -> Option<Layer> {
     let number = match folder {
-        "crates/core" | "crates/telemetry" => 0,
+        "crates/core" | "crates/telemetry" | "crates/turns" => 0,
         "crates/api" | "crates/policy" | "crates/proof" | "crates/backend" | "crates/store" => 1,
         "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/artifacts" => 2,
         "crates/webhook" | "crates/kernels" | "crates/guest" => 2,

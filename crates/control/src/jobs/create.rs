@@ -114,7 +114,7 @@ impl Control {
                 Ok(submitted)
             }
             (other, _) => {
-                self.parts.running.remove(id.as_str());
+                self.parts.running.remove(id.as_str(), &handle);
                 let other = other.map_err(|error| self.queue_full(permit.tenant(), error))?;
                 match other {
                     Accepted::New { .. } => {

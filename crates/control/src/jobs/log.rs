@@ -2,12 +2,12 @@
 
 use crate::artifacts::{ArtifactDesk, Keeper};
 use crate::output_log::{KeptStream, OutputLog, Right};
-use crate::running::Handle;
 use crate::worker::{OutputSink, Stream};
 use crate::{Control, Phase};
 use async_trait::async_trait;
 use cofferdam_store::{OutputEvent, OutputTail};
 use cofferdam_telemetry::TRACE;
+use cofferdam_turns::Handle;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Span, info_span};

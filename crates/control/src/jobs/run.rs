@@ -4,13 +4,13 @@ use super::log::Log;
 use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
 use crate::output_log::{KeptStream, MAX_BYTES};
-use crate::running::Handle;
 use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, Phase, now_ms};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, TaskId};
 use cofferdam_store::{AuditEvent, Finish, GivenUp, Next, OutputEvent, OutputTail, StoreError};
 use cofferdam_telemetry::TRACE;
+use cofferdam_turns::Handle;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,8 +94,8 @@ impl Control {
             let (kept, rest) = log.into_kept();
             written = self.finish(run, end, &kept, rest).instrument(span).await;
         }
+        self.parts.running.remove(&id, &handle);
         drop(handle);
-        self.parts.running.remove(&id);
         if written == Written::Ended {
             self.parts.feeds.tell_end(&id);
             if has_webhook {

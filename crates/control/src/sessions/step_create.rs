@@ -65,7 +65,7 @@ impl Control {
                 Ok(SubmittedStep { id })
             }
             other => {
-                self.parts.running.remove(&id);
+                self.parts.running.remove(&id, &handle);
                 match other.map_err(|error| self.step_refused(error))? {
                     StepAccepted::Before { id } => Ok(SubmittedStep { id }),
                     StepAccepted::OtherBody | StepAccepted::New { .. } => {

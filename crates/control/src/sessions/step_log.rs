@@ -1,7 +1,6 @@
 //! What a running step tells: its output and what it shows, on their way into the store, and when its turn has come.
 
 use crate::output_log::{KeptStream, MAX_BYTES, OutputLog, Right};
-use crate::running::Handle;
 use crate::session_worker::StepSink;
 use crate::worker::{OutputSink, Stream};
 use crate::{Control, now_ms};
@@ -9,6 +8,7 @@ use async_trait::async_trait;
 use cofferdam_api::RichResult;
 use cofferdam_core::JobState;
 use cofferdam_store::{OutputEvent, OutputKind, StepRecord};
+use cofferdam_turns::Handle;
 
 /// What is shown takes no more than this in all, and no more than so many pieces.
 const MAX_SHOWN_BYTES: usize = MAX_BYTES;

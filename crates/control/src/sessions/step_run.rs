@@ -3,12 +3,12 @@
 use super::step_log::StepLog;
 use crate::jobs::outcome_message;
 use crate::output_log::MAX_BYTES;
-use crate::running::Handle;
 use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
 use crate::{Control, now_ms};
 use cofferdam_api::{SessionRequest, StepRequest, StepResult};
 use cofferdam_core::{JobState, Outcome, SessionId};
 use cofferdam_store::{AuditEvent, OutputEvent, StepFinish, StepRecord, StoreError};
+use cofferdam_turns::Handle;
 use serde_json::json;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Control {
         if let Some(end) = end {
             self.finish_step(&step, &tenant, end, log).await;
         }
-        self.parts.running.remove(&step.id);
+        self.parts.running.remove(&step.id, &handle);
     }
 
     /// How much of each stream of a step is kept.

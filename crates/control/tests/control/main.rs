@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bed;
+mod denials;
 mod following;
 mod gates;
 mod webhooks;
