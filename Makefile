@@ -5,7 +5,7 @@
 help: ## list these targets
 	@awk -F ': *## *' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: ## build, run a sample in a sandbox, show its result and isolation report
+up: ## build, start the service, run a sample through it, and say how to run more
 	@scripts/up.sh
 
 build: ## build the release binary: static, one file

@@ -102,8 +102,9 @@ alive() {
 }
 
 check_api() {
-    # More room than all the sessions of a test need: without room the answer is a 503.
-    start serve serve --data "$work/data" --slots 100000 --memory 1000000g
+    # More room than all the sessions of a test need, and no disk that this machine might not have free just now:
+    # without room the answer is a 503.
+    COFFERDAM_LIMITS_DISK_MAX=2g start serve serve --data "$work/data" --slots 100000 --memory 1000000g
     local api=$url code=0
     # The key is in the environment, which the configuration names, and so in no list of processes.
     COFFERDAM_CONTRACT_KEY=$(cat "$work/data/admin.key")

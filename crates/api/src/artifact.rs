@@ -23,7 +23,11 @@ pub struct ArtifactRequest {
     pub sha256: Option<String>,
     /// `application/octet-stream`, unless given.
     #[serde(default)]
-    #[schema(max_length = 127, example = "text/csv")]
+    #[schema(
+        max_length = 127,
+        pattern = r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+ *(;[ -~]*)?$",
+        example = "text/csv"
+    )]
     pub content_type: Option<String>,
 }
 

@@ -171,9 +171,10 @@ pub struct LimitsRequest {
     #[schema(minimum = 4194304, example = 536870912)]
     pub memory_bytes: Option<u64>,
     /// Of /workspace and /tmp together. More than half of the memory, or than 1 GiB, is kept on disk.
+    #[schema(minimum = 4096, maximum = 1099511627776_u64, example = 67108864)]
     pub disk_bytes: Option<u64>,
     /// Processes and threads at once.
-    #[schema(minimum = 1, example = 100)]
+    #[schema(minimum = 1, maximum = 4194304, example = 100)]
     pub pids: Option<u32>,
     /// Between asking and killing.
     #[schema(maximum = 30000, example = 2000)]

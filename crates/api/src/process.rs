@@ -20,7 +20,7 @@ pub struct ProcessRequest {
     #[schema(example = "/workspace")]
     pub workdir: Option<String>,
     /// It is ended after this time; without it, with the session.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9223372036854775807_u64)]
     pub timeout_ms: Option<u64>,
 }
 

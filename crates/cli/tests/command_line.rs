@@ -50,6 +50,33 @@ fn bad_input_is_one_line_and_exit_125() {
     }
 }
 
+/// Right settings are said to be right; wrong ones are all named, and the exit says so.
+#[test]
+fn settings_are_checked_without_a_server() {
+    let file = std::env::temp_dir().join(format!("cofferdam-check-{}.toml", std::process::id()));
+    let check = |text: &str, variable: &str| {
+        std::fs::write(&file, text).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
+        command.args(["config", "check"]).arg(&file).env("COFFERDAM_LIMITS_CPUS", variable);
+        let Output { status, stdout, stderr } = command.output().expect("the program starts");
+        (status.code(), String::from_utf8(stdout).expect("text"), String::from_utf8(stderr).expect("text"))
+    };
+    let name = file.display().to_string();
+    let (code, said, wrong) = check("[limits]\npids = 20\n", "2");
+    assert_eq!((code, said.as_str(), wrong.as_str()), (Some(0), format!("{name} is right\n").as_str(), ""));
+    let (code, said, wrong) = check("[limits]\npids = \"many\"\nmemroy = 4\n", "none");
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    let named = [
+        format!("{name}:2: limits.pids"),
+        format!("{name}:3: limits.memroy"),
+        "COFFERDAM_LIMITS_CPUS".into(),
+    ];
+    for part in named {
+        assert!(wrong.contains(&part), "{part} is not in {wrong}");
+    }
+    std::fs::remove_file(&file).expect("it was there");
+}
+
 #[test]
 fn an_argument_that_is_not_text_is_bad_input() {
     use std::os::unix::ffi::OsStrExt;

@@ -32,7 +32,7 @@ pub use guest_path::GuestPath;
 pub use id::{ArtifactId, JobId, KeyId, SandboxId, SessionId, StepId, TaskId, TenantId, encode_id};
 pub use isolation::{Control, ControlState, IsolationMode, IsolationReport, IsolationRow};
 pub use job_state::JobState;
-pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_GRACE};
+pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_DISK, MAX_GRACE, MIN_DISK, MIN_MEMORY};
 pub use network::NetworkPolicy;
 pub use outcome::{LimitHit, LimitKind, Outcome};
 pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};

@@ -46,13 +46,17 @@ fn as_ms<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::
 }
 
 /// Below this no interpreter starts, and the kernel's own bookkeeping is a large part of it.
-const MIN_MEMORY: ByteSize = ByteSize::mib(4);
+pub const MIN_MEMORY: ByteSize = ByteSize::mib(4);
 
-/// Less than this an ext4 cannot be laid out in with anything left for files.
-const MIN_DISK: ByteSize = ByteSize::mib(2);
+/// A filesystem in memory is counted in pages, and one of no page at all would have no limit.
+pub const MIN_DISK: ByteSize = ByteSize(4096);
+
+/// Less than this an ext4 cannot be laid out in with anything left for files. A disk that is asked for is never so
+/// small: it is on disk from half of the least memory on.
+const MIN_ON_DISK: ByteSize = ByteSize::mib(2);
 
 /// More than one sandbox has use for; what a machine really has is looked at when a disk is made.
-const MAX_DISK: ByteSize = ByteSize::gib(1024);
+pub const MAX_DISK: ByteSize = ByteSize::gib(1024);
 
 /// More than the kernel's own `pid_max`.
 const MAX_PIDS: u32 = 4_194_304;
@@ -88,7 +92,7 @@ impl Limits {
     /// Checks what single fields cannot: bounds, and that the parts fit together.
     pub fn validate(&self) -> Result<(), InvalidValue> {
         if self.memory_bytes < MIN_MEMORY.0 {
-            return Err(InvalidValue::new("memory", self.memory_bytes.to_string(), "it must be at least 4m"));
+            return Err(InvalidValue::new("memory", self.memory_bytes.to_string(), at_least(MIN_MEMORY)));
         }
         if self.pids == 0 || self.pids > MAX_PIDS {
             let fix = format!("it must be from 1 to {MAX_PIDS}");
@@ -106,13 +110,21 @@ impl Limits {
                 let fix = "files in memory may take at most half of the memory limit; ask for a disk instead";
                 Err(InvalidValue::new("disk", bytes.to_string(), fix))
             }
-            Disk::OnDisk { bytes } if !(MIN_DISK.0..=MAX_DISK.0).contains(&bytes) => {
+            Disk::Memory { bytes } if bytes < MIN_DISK.0 => {
+                Err(InvalidValue::new("disk", bytes.to_string(), at_least(MIN_DISK)))
+            }
+            Disk::OnDisk { bytes } if !(MIN_ON_DISK.0..=MAX_DISK.0).contains(&bytes) => {
                 let fix = "on disk it must be from 2m to 1t";
                 Err(InvalidValue::new("disk", bytes.to_string(), fix))
             }
             _ => Ok(()),
         }
     }
+}
+
+/// In both ways in which sizes are written.
+fn at_least(least: ByteSize) -> String {
+    format!("it must be at least {}, which is {least}", least.0)
 }
 
 #[cfg(test)]
@@ -152,6 +164,24 @@ mod tests {
         for bytes in [0, (2 << 20) - 1, (1 << 40) + 1] {
             let error = with(bytes).unwrap_err().to_string();
             assert!(error.starts_with(&format!("disk: \"{bytes}\"")) && error.contains("from 2m"), "{error}");
+        }
+    }
+
+    /// Of no bytes it would be one without a limit, which no sandbox is made with.
+    #[test]
+    fn the_smallest_disk_in_memory_is_a_page() {
+        let with = |bytes| Limits { disk: Limits::disk_of_size(2 << 30, bytes), ..Limits::default() };
+        assert_eq!(with(4096).validate(), Ok(()));
+        for bytes in [0, 1, 4095] {
+            let error = with(bytes).validate().unwrap_err();
+            assert_eq!((error.field.as_str(), error.value), ("disk", bytes.to_string()));
+            assert_eq!(error.fix, "it must be at least 4096, which is 4 KiB");
+        }
+        // Whatever of it is on disk is large enough for that.
+        let least = Limits { memory_bytes: MIN_MEMORY.0, ..Limits::default() };
+        for bytes in [MIN_MEMORY.0 / 2, MIN_MEMORY.0 / 2 + 1] {
+            let disk = Limits::disk_of_size(MIN_MEMORY.0, bytes);
+            assert_eq!(Limits { disk, ..least.clone() }.validate(), Ok(()), "{disk:?}");
         }
     }
 

@@ -107,38 +107,94 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             }
         })?;
         check_depth(&bytes)?;
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
-            let path = error.path().to_string();
-            let inner = error.into_inner();
-            if inner.is_data() {
-                let message = format!("{path}: {inner}");
-                let mut problem =
-                    Problem::new(ErrorCode::Invalid, message, "see the documentation of the field");
-                problem.details = json!({"field": path});
-                problem
-            } else {
-                Problem::new(
-                    ErrorCode::Malformed,
-                    format!("the body is not JSON: {inner}"),
-                    "send a JSON object",
-                )
-            }
+        let value = parse(&bytes).or_else(|problem| match whole_numbers(&bytes) {
+            // What is wrong is said of what was sent.
+            Some(plain) if problem.code == ErrorCode::Invalid => parse(&plain).map_err(|_| problem),
+            _ => Err(problem),
         })?;
-        match reader.end() {
-            Ok(()) => Ok(Self { value, bytes }),
-            Err(error) => Err(Problem::new(
-                ErrorCode::Malformed,
-                format!("the body is not JSON: {error}"),
-                "send one object",
-            )),
-        }
+        Ok(Self { value, bytes })
     }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        if inner.is_data() {
+            let message = format!("{path}: {inner}");
+            let mut problem = Problem::new(ErrorCode::Invalid, message, "see the documentation of the field");
+            problem.details = json!({"field": path});
+            problem
+        } else {
+            let message = format!("the body is not JSON: {inner}");
+            Problem::new(ErrorCode::Malformed, message, "send a JSON object")
+        }
+    })?;
+    reader.end().map_err(|error| {
+        let message = format!("the body is not JSON: {error}");
+        Problem::new(ErrorCode::Malformed, message, "send one object")
+    })?;
+    Ok(value)
+}
+
+/// The same body with its whole numbers written as such: 5.0 and 5e0 are whole to JSON and to its schemas, and some
+/// languages write every number like that. None where there are none of these. Looked at only where a body does not fit.
+fn whole_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(bytes.len());
+    let (mut in_text, mut is_escaped, mut is_changed) = (false, false, false);
+    let mut rest = bytes;
+    while let Some((&byte, after)) = rest.split_first() {
+        if !in_text && (byte == b'-' || byte.is_ascii_digit()) {
+            let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+            let (number, after) = rest.split_at(rest.iter().take_while(|byte| is_part(byte)).count());
+            match whole(number) {
+                Some(text) => {
+                    is_changed = true;
+                    plain.extend_from_slice(text.as_bytes());
+                }
+                None => plain.extend_from_slice(number),
+            }
+            rest = after;
+            continue;
+        }
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            _ => {}
+        }
+        plain.push(byte);
+        rest = after;
+    }
+    is_changed.then_some(plain)
+}
+
+/// Up to here every whole number is one float, and the other way round.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A number with a fraction or an exponent, without them, where it is whole.
+fn whole(number: &[u8]) -> Option<String> {
+    if !number.iter().any(|byte| b".eE".contains(byte)) {
+        return None;
+    }
+    let value: f64 = serde_json::from_slice(number).ok()?;
+    (value.fract() == 0.0 && value.abs() <= MAX_EXACT).then(|| format!("{value:.0}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        let plain =
+            |text: &str| whole_numbers(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(plain(r#"{"a":5.0,"b":[-2e3,1.5,7]}"#).as_deref(), Some(r#"{"a":5,"b":[-2000,1.5,7]}"#));
+        assert_eq!(plain(r#"{"a":"5.0","5.0":"\"5.0"}"#), None);
+        assert_eq!(plain(r#"{"a":1.5,"b":1e300,"c":5..0}"#), None);
+        assert_eq!(plain(r#"{"a":9007199254740992.0}"#).as_deref(), Some(r#"{"a":9007199254740992}"#));
+    }
 
     #[test]
     fn depth_is_counted_outside_of_texts() {

@@ -274,3 +274,17 @@ fn the_documents_are_as_they_are_kept() {
         assert!(kept == text, "docs/{name} is not what is served; COFFERDAM_BLESS=1 writes it anew");
     }
 }
+
+/// What the document calls enough is what a sandbox can be made with.
+#[test]
+fn the_bounds_of_limits_are_those_of_sandboxes() {
+    use cofferdam_core::{MAX_DISK, MAX_GRACE, MIN_DISK, MIN_MEMORY};
+    let document = document();
+    let bound = |field: &str, name: &str| {
+        document["components"]["schemas"]["LimitsRequest"]["properties"][field][name].as_u64()
+    };
+    assert_eq!(bound("memory_bytes", "minimum"), Some(MIN_MEMORY.0));
+    assert_eq!(bound("disk_bytes", "minimum"), Some(MIN_DISK.0));
+    assert_eq!(bound("disk_bytes", "maximum"), Some(MAX_DISK.0));
+    assert_eq!(bound("grace_ms", "maximum"), Some(MAX_GRACE.as_millis() as u64));
+}

@@ -110,6 +110,11 @@ fn check_space(root: &Path, bytes: u64) -> Result<()> {
     if IN_MEMORY.contains(&stat.kind) {
         return Err(wrong_root(root, "it is in memory; name a folder on a disk"));
     }
+    let total = stat.blocks.saturating_mul(stat.block_bytes as u64);
+    if bytes > total {
+        let fix = format!("it must be at most {total}, which is all that {} holds", root.display());
+        return Err(InvalidValue::new("disk", bytes.to_string(), fix).into());
+    }
     let free = stat.blocks_available.saturating_mul(stat.block_bytes as u64);
     if bytes <= free {
         return Ok(());
@@ -223,6 +228,9 @@ mod tests {
     #[test]
     fn a_disk_larger_than_what_is_free_is_refused() {
         let error = check_space(Path::new("/"), u64::MAX).unwrap_err();
+        assert!(matches!(&error, BackendError::Invalid(InvalidValue { field, .. }) if field == "disk"));
+        let stat = statfs(Path::new("/")).unwrap();
+        let error = check_space(Path::new("/"), stat.blocks * stat.block_bytes as u64).unwrap_err();
         assert!(matches!(&error, BackendError::Refused { fix, .. } if fix.contains("--workspace-root")));
         check_space(Path::new("/"), 1).unwrap();
     }

@@ -100,7 +100,11 @@ fn what_is_wrong_is_named_with_file_line_key_value_and_fix() {
         ),
         (
             "[limits]\nmemory = \"1m\"",
-            "FILE:2: limits.memory: \"1048576\" is not valid: it must be at least 4m",
+            "FILE:2: limits.memory: \"1048576\" is not valid: it must be at least 4194304, which is 4 MiB",
+        ),
+        (
+            "[limits]\ndisk_max = \"1k\"",
+            "FILE:2: limits.disk_max: \"1k\" is not valid: it must be at least 4k",
         ),
         ("[limits\npids = 1", "FILE:1: it is not TOML: "),
         (

@@ -3,6 +3,7 @@
 use crate::client::{Answer, Client};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const PRINT: &str = r#"{"language":"python","code":"print(1)"}"#;
@@ -42,6 +43,15 @@ fn an_operator_makes_tenants_that_see_nothing_of_each_other() {
     assert_eq!(client.get("/v1/keys?tenant=ten-aaaaaaaaaaaaaaaa").status, 403);
     let escalated = client.post("/v1/keys", r#"{"name":"up","scopes":["operator"]}"#);
     assert_eq!(escalated.json()["error"]["details"]["rule"], "escalation", "{escalated:?}");
+    // An operator may read a tenant's audit, and that is in it; others may not.
+    let path = format!("/v1/audit?tenant={one}");
+    assert!(operator.get(&path).body.contains("job.finished"));
+    let read = client.get("/v1/audit?kind=audit.read").json();
+    assert!(read["entries"][0]["actor"].as_str().is_some_and(|actor| actor.starts_with("key-")), "{read}");
+    assert!(operator.get(&format!("/v1/audit/export?tenant={one}")).body.contains("job.finished"));
+    assert_eq!(operator.get(&format!("/v1/audit/head?tenant={one}")).status, 200);
+    assert_eq!((other.get(&path).status, client.get(&path).status), (403, 200));
+    assert_eq!(operator.get("/v1/audit?tenant=ten-aaaaaaaaaaaaaaaa").status, 404);
     // A tenant goes when nothing of it runs, and its keys go with it.
     let deleted = operator.send("DELETE", &format!("/v1/tenants/{one}"), "", "").expect("an answer");
     assert_eq!(deleted.status, 204, "{deleted:?}");
@@ -149,21 +159,36 @@ fn sign(claims: &Value, secret: &str) -> String {
     String::from_utf8(output.stdout).expect("a token").trim().to_owned()
 }
 
-#[test]
-fn a_token_acts_for_its_tenant_with_its_scopes() {
-    let folder = Folder::new("jwt");
-    let secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
-    let keys = folder.path().join("keys.json");
-    std::fs::write(
-        &keys,
-        json!({"keys": [{"kty": "oct", "kid": "k1", "alg": "HS256", "k": secret}]}).to_string(),
-    )
-    .expect("keys");
-    let file = folder.path().join("cofferdam.toml");
+const TOKEN_SECRET: &str = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
+
+/// Writes settings by which tokens are taken, and returns their file.
+fn token_settings(folder: &Path) -> String {
+    let keys = folder.join("keys.json");
+    let all = json!({"keys": [{"kty": "oct", "kid": "k1", "alg": "HS256", "k": TOKEN_SECRET}]});
+    std::fs::write(&keys, all.to_string()).expect("keys");
+    let file = folder.join("cofferdam.toml");
     let text =
         format!("[jwt]\nissuer = \"https://issuer\"\naudience = \"cofferdam\"\njwks_file = {keys:?}\n");
     std::fs::write(&file, text).expect("a file");
-    let server = Server::start(folder.path(), &["--config", &file.to_string_lossy()]);
+    file.to_string_lossy().into_owned()
+}
+
+/// The settings, and what makes good tokens for a tenant with scopes.
+pub(crate) fn token_maker(folder: &Path) -> (String, impl Fn(&str, &str) -> String) {
+    let sign = |tenant: &str, scope: &str| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+        let claims = json!({"iss": "https://issuer", "aud": "cofferdam", "exp": now.as_secs() + 600, "sub": "ann",
+            "tenant": tenant, "scope": scope});
+        sign(&claims, TOKEN_SECRET)
+    };
+    (token_settings(folder), sign)
+}
+
+#[test]
+fn a_token_acts_for_its_tenant_with_its_scopes() {
+    let folder = Folder::new("jwt");
+    let (secret, file) = (TOKEN_SECRET, token_settings(folder.path()));
+    let server = Server::start(folder.path(), &["--config", &file]);
     let operator = Client::of(&server);
     let (id, _) = tenant(&operator, "acme", &json!({}));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();

@@ -112,7 +112,8 @@ fn what_may_be_secret_is_in_no_log_trace_metric_or_audit() {
     let (folder, collector) = (Folder::new("nonces"), Collector::start());
     let log = folder.path().join("log");
     let otlp = collector.url();
-    let options = ["--otlp", &otlp, "--log-format", "json", "--log-level", "trace"];
+    let (config, sign) = crate::identity::token_maker(folder.path());
+    let options = ["--otlp", &otlp, "--log-format", "json", "--log-level", "trace", "--config", &config];
     let server = Server::start_logging(folder.path(), &options, &log);
     let client = Client::of(&server);
     let nonce = |name: &str| format!("nonce{name}c0ffee");
@@ -139,6 +140,36 @@ fn what_may_be_secret_is_in_no_log_trace_metric_or_audit() {
     client.send("POST", "/v1/jobs?wait_ms=30000", &key, r#"{"command":["true"]}"#).expect("an answer");
     let cookie = format!("Cookie: {}\r\nX-Other: {}\r\n", nonce("cookie"), nonce("header"));
     client.send("GET", "/v1/jobs", &cookie, "").expect("an answer");
+    // What is good is as secret as what is not: a key, a token, and a link that bytes were sent to and read by.
+    let made = client.post("/v1/keys", r#"{"name":"good","scopes":["jobs:read"]}"#).json();
+    let key = made["secret"].as_str().expect("a secret").to_owned();
+    assert_eq!(client.with_key(&key).get("/v1/jobs").status, 200);
+    let token = sign("default", "jobs:read");
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(client.without_key().send("GET", "/v1/jobs", &bearer, "").expect("an answer").status, 200);
+    let announced = client.post("/v1/artifacts", r#"{"name":"a","size_bytes":1}"#).json();
+    let up = announced["upload"]["url"].as_str().expect("a link").to_owned();
+    assert_eq!(client.without_key().send("PUT", &up, "", "x").expect("an answer").status, 200);
+    let artifact = announced["id"].as_str().expect("an id").to_owned();
+    let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    let finalized =
+        client.post(&format!("/v1/artifacts/{artifact}/finalize"), &json!({"sha256": hash}).to_string());
+    assert_eq!(finalized.status, 200, "{finalized:?}");
+    let down = client.post(&format!("/v1/artifacts/{artifact}/url"), "{}").json();
+    let down = down["url"].as_str().expect("a link").to_owned();
+    assert_eq!(client.without_key().get(&down).body, "x");
+    let signature = |url: &str| {
+        let (_, query) = url.split_once('?').expect("a query");
+        let longest = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
+        longest.max_by_key(|value| value.len()).expect("a signature").to_owned()
+    };
+    let secrets = [
+        ("key", key),
+        ("token", token.rsplit('.').next().expect("a signature").to_owned()),
+        ("upload link", signature(&up)),
+        ("download link", signature(&down)),
+        ("own key", server.key.clone()),
+    ];
     let metrics = client.get("/metrics").body;
     let audit = client.get("/v1/audit?limit=1000").body;
     assert_eq!(server.stop(), Some(0));
@@ -155,6 +186,9 @@ fn what_may_be_secret_is_in_no_log_trace_metric_or_audit() {
     for (name, text) in [("log", &logged), ("traces", &traced), ("metrics", &metrics), ("audit", &audit)] {
         let found = text.find("c0ffee").map(|at| &text[at.saturating_sub(200)..(at + 50).min(text.len())]);
         assert_eq!(found, None, "in the {name}");
+        for (what, secret) in &secrets {
+            assert!(secret.len() >= 16 && !text.contains(secret.as_str()), "the {what} is in the {name}");
+        }
     }
     assert!(!logged.contains("cof_"), "{logged}");
 }

@@ -497,6 +497,46 @@ fn what_is_not_built_is_refused_by_name() {
     }
 }
 
+/// What no sandbox can be made with is refused before anything is kept, by name and with what would be enough.
+#[test]
+fn limits_that_no_sandbox_can_have_are_refused_by_name() {
+    let (_folder, _server, client) = server();
+    for (limits, field, value, least) in [
+        (json!({"disk_bytes": 0}), "limits.disk_bytes", "0", "4096"),
+        (json!({"disk_bytes": 4095}), "limits.disk_bytes", "4095", "4096"),
+        (json!({"memory_bytes": 4194303}), "limits.memory_bytes", "4194303", "4194304"),
+        (json!({"pids": 0}), "limits.pids", "0", "from 1"),
+        (json!({"cpus": 0}), "limits.cpus", "0", "from 0.01"),
+        (json!({"cpus": 0.009}), "limits.cpus", "0.009", "from 0.01"),
+        (json!({"output_bytes": 0}), "limits.output_bytes", "0", "more than 0"),
+    ] {
+        let session = json!({"limits": limits}).to_string();
+        let job = json!({"command": "true", "limits": limits}).to_string();
+        for (path, body) in [("/v1/sessions", session), ("/v1/jobs?wait_ms=1000", job)] {
+            let answer = client.post(path, &body);
+            let error = answer.json()["error"].clone();
+            assert_eq!((answer.status, &error["code"]), (422, &json!("invalid")), "{body}: {error}");
+            assert_eq!(
+                (&error["details"]["field"], &error["details"]["value"]),
+                (&json!(field), &json!(value))
+            );
+            assert!(error["remediation"].as_str().is_some_and(|fix| fix.contains(least)), "{error}");
+        }
+    }
+    assert_eq!(client.get("/v1/sessions").json()["sessions"], json!([]), "nothing is kept");
+    assert_eq!(client.get("/v1/jobs").json()["jobs"], json!([]), "nothing is kept");
+    // The least of each is enough, alone and together; so is a disk that is not in memory.
+    for limits in [
+        json!({"memory_bytes": 4194304, "disk_bytes": 4096, "pids": 1, "cpus": 0.01, "output_bytes": 1}),
+        json!({"memory_bytes": 4194304, "disk_bytes": 2097153}),
+    ] {
+        create(&client, &json!({"limits": limits}).to_string());
+        let job =
+            client.post("/v1/jobs?wait_ms=20000", &json!({"command": "true", "limits": limits}).to_string());
+        assert_eq!(job.json()["status"]["state"], "succeeded", "{limits}: {job:?}");
+    }
+}
+
 #[test]
 fn workers_elsewhere_say_that_they_have_no_sessions() {
     let folder = Folder::new("sessions");
@@ -601,8 +641,13 @@ fn a_process_with_pipes_is_fed_signaled_and_timed() {
     assert!(end.contains(r#""outcome":{"kind":"signaled","signal":15}"#), "{end}");
     let late = start(r#"{"command":["sleep","607"],"timeout_ms":200}"#);
     assert!(client.get(&format!("{late}/output")).body.contains("timed_out"));
-    for (path, body) in [("signal", r#"{"signal":0}"#), ("resize", r#"{"rows":1,"columns":1}"#)] {
-        assert_eq!(client.post(&format!("{late}/{path}"), body).status, 422, "{path}");
+    for (path, body, status) in [
+        ("signal", r#"{"signal":0}"#, 422),
+        ("signal", r#"{"signal":65}"#, 422),
+        ("resize", r#"{"rows":0,"columns":1}"#, 422),
+        ("resize", r#"{"rows":1,"columns":1}"#, 409),
+    ] {
+        assert_eq!(client.post(&format!("{late}/{path}"), body).status, status, "{path} {body}");
     }
     assert_eq!(client.get(&format!("{all}/99/output")).status, 404);
     assert_eq!(client.post(&all, r#"{"command":["no-such-program"]}"#).status, 422);

@@ -85,8 +85,10 @@ fn check_type(text: String) -> Result<String> {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
     };
     let (essence, parameters) = text.split_once(';').unwrap_or((&text, ""));
-    let is_type =
-        essence.trim_end().split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub));
+    let is_type = essence
+        .trim_end_matches(' ')
+        .split_once('/')
+        .is_some_and(|(kind, sub)| is_token(kind) && is_token(sub));
     let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if is_type && text.len() <= MAX_TYPE_BYTES && parameters.bytes().all(plain) {
         return Ok(text);
@@ -110,7 +112,7 @@ mod tests {
         for text in ["text/plain", "text/csv; charset=utf-8", "application/vnd.a+json"] {
             assert!(check_type(text.to_owned()).is_ok(), "{text}");
         }
-        for text in ["", "text", "text/", "/x", "text/plain\r\nA: b", "te xt/a", "text/ü"] {
+        for text in ["", "text", "text/", "/x", "text/plain\r\nA: b", "te xt/a", "text/ü", "text/a\n;b"] {
             assert!(check_type(text.to_owned()).is_err(), "{text:?}");
         }
         assert_eq!(check_sha256(&"AB".repeat(32)).ok(), Some("ab".repeat(32)));

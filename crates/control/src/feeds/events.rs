@@ -14,16 +14,24 @@ pub struct EventFollower {
     topic: Arc<Topic<AuditEntry>>,
     tenant: String,
     last_seq: i64,
+    /// Whether to wait for what is yet to come.
+    waits: bool,
 }
 
 impl Control {
-    /// Follows from after a number, or from now on.
-    pub async fn follow_events(&self, permit: &Permit, after_seq: Option<i64>) -> Result<EventFollower> {
+    /// Follows from after a number, or from now on; without end or, where it is not to wait, to what there is now.
+    pub async fn follow_events(
+        &self,
+        permit: &Permit,
+        after_seq: Option<i64>,
+        waits: bool,
+    ) -> Result<EventFollower> {
         let tenant = permit.tenant().to_owned();
         let head = self.parts.store.audit_heads(&[&tenant]).await?.get(&tenant).copied().unwrap_or(0);
         let topic = self.parts.feeds.tenant(&tenant, head);
         self.parts.metrics.followers.add(1);
-        Ok(EventFollower { control: self.clone(), topic, tenant, last_seq: after_seq.unwrap_or(head) })
+        let last_seq = after_seq.unwrap_or(head);
+        Ok(EventFollower { control: self.clone(), topic, tenant, last_seq, waits })
     }
 }
 
@@ -39,13 +47,14 @@ impl EventFollower {
         self.last_seq
     }
 
-    /// The next entries about jobs; none where the server is about to stop.
+    /// The next entries about jobs; none where the server is about to stop, or nothing is to be waited for.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<AuditEntry>>>> {
         let mut stopped = self.control.parts.stopped.subscribe();
         let mut news = self.topic.subscribe();
         loop {
             news.mark_unchanged();
-            let entries = match self.topic.after(self.last_seq) {
+            let in_memory = if self.waits { self.topic.after(self.last_seq) } else { None };
+            let entries = match in_memory {
                 Some(entries) => entries,
                 None => self.read().await?,
             };
@@ -57,6 +66,9 @@ impl EventFollower {
                     return Ok(Some(about_jobs));
                 }
                 continue;
+            }
+            if !self.waits {
+                return Ok(None);
             }
             tokio::select! {
                 _ = news.changed() => {}

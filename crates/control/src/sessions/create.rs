@@ -134,14 +134,14 @@ impl Control {
         let details = json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
-        let output_bytes = order.request.limits.output_bytes;
+        let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
         let mut start = sessions.start(order);
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
         if let Some(Ok(SessionStarted { sandbox_id })) = &early {
             session.runtime = Some(sandbox_id.clone());
         }
         if let Some(Err(failure)) = early {
-            return Err(unmade(failure));
+            return Err(unmade(failure, disk_bytes));
         }
         let accepted = self.parts.store.create_session(session, claim, name, event).await;
         match accepted {
@@ -179,7 +179,7 @@ impl Control {
             }
             Err(failure) => {
                 self.fail_session(permit, &id, &failure).await;
-                Err(unmade(failure))
+                Err(unmade(failure, disk_bytes))
             }
         }
     }
@@ -200,8 +200,16 @@ impl Control {
     }
 }
 
-fn unmade(failure: SessionFailure) -> ControlError {
-    ControlError::Unavailable(format!("the sandbox could not be made: {}", failure.message))
+fn unmade(failure: SessionFailure, disk_bytes: Option<u64>) -> ControlError {
+    let SessionFailure { code, message } = failure;
+    match code.as_str() {
+        // What single limits cannot say was looked at before; what is left is a disk that the machine has not got.
+        "invalid" | "unsupported" => {
+            let value = disk_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+            InvalidValue::new("limits.disk_bytes", value, message).into()
+        }
+        _ => ControlError::Unavailable(format!("the sandbox could not be made: {message}")),
+    }
 }
 
 fn no_room() -> ControlError {

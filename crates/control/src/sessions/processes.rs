@@ -12,6 +12,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Longer than any session; what a program of another language can write down.
+const MAX_TIMEOUT_MS: u64 = i64::MAX as u64;
+
 const MAX_SIGNAL: i32 = 64;
 const MAX_SIZE: u16 = 1000;
 
@@ -89,7 +92,12 @@ impl Control {
     ) -> Result<()> {
         check_size(size)?;
         let (worker, at) = self.placed(permit, session).await?;
-        worker.sessions().ok_or(UNREACHABLE)?.resize_process(&at, number, size).await.map_err(refused)
+        let resized = worker.sessions().ok_or(UNREACHABLE)?.resize_process(&at, number, size).await;
+        resized.map_err(|failure| match failure.code.as_str() {
+            // The size was looked at; what is left to be wrong is the process.
+            "invalid" => ControlError::Conflict { text: "the process has no terminal".to_owned() },
+            _ => refused(failure),
+        })
     }
 
     /// Where a session is that is ready.
@@ -118,8 +126,9 @@ fn check(request: &ProcessRequest) -> Result<()> {
         }
         Some(_) => {}
     }
-    if request.timeout_ms == Some(0) {
-        return wrong("timeout_ms", "it must be more than 0");
+    if let Some(time) = request.timeout_ms.filter(|time| !(1..=MAX_TIMEOUT_MS).contains(time)) {
+        let fix = format!("it must be from 1 to {MAX_TIMEOUT_MS}");
+        return Err(InvalidValue::new("timeout_ms", time.to_string(), fix).into());
     }
     if let Some(path) = &request.workdir {
         GuestPath::parse("workdir", path)?;

@@ -1,5 +1,5 @@
-//! What derived schemas cannot say: that a job has either code in a language or a command, and that a header which may
-//! be left out cannot be null.
+//! What derived schemas cannot say: that a job has either code in a language or a command and a process always one, that
+//! a header or a body which may be left out cannot be null, and that bytes are bytes.
 
 use serde_json::{Value, json};
 
@@ -23,11 +23,41 @@ pub(super) fn say_what_a_job_needs(document: &mut Value) {
     ]);
 }
 
-pub(super) fn say_that_headers_are_not_null(document: &mut Value) {
+pub(super) fn say_what_a_process_needs(document: &mut Value) {
+    let request = &mut document["components"]["schemas"]["ProcessRequest"];
+    request["required"] = json!(["command"]);
+    request["properties"]["command"] = json!({"$ref": "#/components/schemas/Command"});
+}
+
+/// Those that may come without a body: nothing at all is an empty file, no input, or the defaults.
+const MAY_HAVE_NO_BODY: [&str; 4] = ["artifact_finalize", "artifact_link", "file_write", "process_input"];
+
+pub(super) fn say_what_bodies_are(document: &mut Value) {
+    for operation in operations(document) {
+        let may_have_none =
+            operation["operationId"].as_str().is_some_and(|id| MAY_HAVE_NO_BODY.contains(&id));
+        let Some(body) = operation.get_mut("requestBody") else { continue };
+        body["required"] = json!(!may_have_none);
+        if let Some(schema) = body.pointer_mut("/content/application~1octet-stream/schema") {
+            *schema = json!({"type": "string", "format": "binary"});
+        }
+        if let Some(schema) = body.pointer_mut("/content/application~1json/schema")
+            && let Some(one) = schema.pointer("/oneOf/0").cloned()
+        {
+            *schema = one;
+        }
+    }
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let items = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
-    let operations = items.filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
-    let parameters =
-        operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()).flatten();
+    items.filter_map(Value::as_object_mut).flat_map(|item| item.values_mut())
+}
+
+pub(super) fn say_that_headers_are_not_null(document: &mut Value) {
+    let parameters = operations(document)
+        .filter_map(|operation| operation.get_mut("parameters")?.as_array_mut())
+        .flatten();
     for parameter in parameters {
         let Some(kind) = parameter.pointer_mut("/schema/type") else { continue };
         if let Some(types) = kind.as_array_mut() {

@@ -69,6 +69,8 @@ pub fn openapi_json() -> &'static str {
     TEXT.get_or_init(|| {
         let mut document = serde_json::to_value(routes::all().into_openapi()).unwrap_or_default();
         corrections::say_what_a_job_needs(&mut document);
+        corrections::say_what_a_process_needs(&mut document);
+        corrections::say_what_bodies_are(&mut document);
         corrections::say_that_headers_are_not_null(&mut document);
         let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
         text.push('\n');

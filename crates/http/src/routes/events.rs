@@ -4,13 +4,13 @@ use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::document::refusals::Always;
 use crate::last_event::last_event_id;
-use crate::query::NoQuery;
+use crate::query::Query;
 use crate::while_valid::while_valid;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use cofferdam_api::{ErrorCode, ErrorData, FeedData, FeedInitData};
+use cofferdam_api::{ErrorCode, ErrorData, FeedData, FeedInitData, StreamEvent};
 use cofferdam_control::{Control, EventFollower, timestamp};
 use cofferdam_policy::Action;
 use cofferdam_store::AuditEntry;
@@ -28,23 +28,27 @@ pub(super) fn routes() -> OpenApiRouter<Control> {
 ///
 /// Server-sent events, without an end: `init` (FeedInitData), then `job.accepted`, `job.running`, `job.cancelled`,
 /// `job.finished` and `job.deleted` (FeedData) of all jobs of the tenant, each with an `id`; and `error` (ErrorData),
-/// without one. It begins with what comes after now. Whoever is cut off sends the last id and goes on from there.
+/// without one. It begins with what comes after now. Whoever is cut off sends the last id and goes on from there. With
+/// `follow=false` it ends after what there is now.
 #[utoipa::path(
     get, path = "/events", operation_id = "event_list", tag = "jobs",
     params(
         ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,18}$",
          description = "The id of the last event that was seen; 0 for all that there are"),
+        ("follow" = Option<bool>, Query,
+         description = "With `false`, the stream ends after what there is now; `true` unless given"),
     ),
     responses(
-        (status = 200, description = "The events", content_type = "text/event-stream", body = String,
-         example = "event: init\nid: 7\ndata: {\"seq\":7}\n\n"),
+        (status = 200, description = "The events", content_type = "text/event-stream", body = StreamEvent),
         Always,
     )
 )]
-async fn follow(State(control): State<Control>, caller: Caller, _: NoQuery, headers: HeaderMap) -> Answer {
+async fn follow(State(control): State<Control>, caller: Caller, query: Query, headers: HeaderMap) -> Answer {
+    query.only(&["follow"])?;
+    let waits = query.flag("follow")?.unwrap_or(true);
     let permit = caller.permit(&control, Action::EventList).await?;
     let after = last_event_id(&headers)?;
-    let follower = control.follow_events(&permit, after).await?;
+    let follower = control.follow_events(&permit, after, waits).await?;
     let seq = follower.last_seq();
     // Also for whoever is cut off before anything has happened.
     let first = named("init", &FeedInitData { seq }).id(seq.to_string());

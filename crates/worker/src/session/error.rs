@@ -60,6 +60,8 @@ impl SessionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
+            Self::Create(BackendError::Invalid(_)) => "invalid",
+            Self::Create(BackendError::Unsupported { .. }) => "unsupported",
             Self::Id(_) | Self::Create(_) => "sandbox_failed",
             Self::Unknown => "session_gone",
             Self::Stale => "session_stale",

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::config::kinds::{Count, Cpus, Kind, Maybe, Size, Time};
 use crate::config::setting::{Clash, Section, setting};
-use cofferdam_core::{Limits, MAX_GRACE, OUTPUT_KEPT_BYTES};
+use cofferdam_core::{Limits, MAX_GRACE, MIN_DISK, OUTPUT_KEPT_BYTES};
 
 pub(crate) const SECTION: Section = Section {
     name: "limits",
@@ -68,6 +68,10 @@ fn check(config: &Config) -> Result<(), Clash> {
     if most.output_bytes > OUTPUT_KEPT_BYTES as u64 {
         let value = Size::show(&most.output_bytes);
         return Err(Clash { key: "output_max", value, fix: "it must be at most 8m".to_owned() });
+    }
+    if most.disk_bytes < MIN_DISK.0 {
+        let value = Size::show(&most.disk_bytes);
+        return Err(Clash { key: "disk_max", value, fix: "it must be at least 4k".to_owned() });
     }
     let memory_bytes = default.memory_bytes;
     let disk = match default.disk_bytes {
