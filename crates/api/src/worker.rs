@@ -26,6 +26,10 @@ pub struct WorkerHeartbeat {
     /// It takes no new work.
     #[serde(default)]
     pub is_draining: bool,
+    /// Why it cannot make sandboxes just now; none where it can. For the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512)]
+    pub problem: Option<String>,
 }
 
 /// What a worker is told in return.
@@ -47,10 +51,13 @@ pub struct WorkerView {
     pub capacity: WorkerCapacity,
     /// What the server that answers has given to it.
     pub used: WorkerCapacity,
-    /// `ready`, `draining` or `out`: not heard of for two heartbeats.
+    /// `ready`, `draining`, `unhealthy`: it cannot make sandboxes, or `out`: not heard of for two heartbeats.
     #[schema(example = "ready")]
     pub state: String,
     pub last_heartbeat_ms_ago: Option<i64>,
+    /// Why it cannot make sandboxes, where it is `unhealthy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -39,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) used: Capacity,
     pub(crate) is_draining: bool,
     pub(crate) silent_ms: i64,
+    /// Why it cannot make sandboxes, by its own word.
+    pub(crate) problem: Option<String>,
     worker: Arc<dyn Worker>,
     avoided_until: Option<Instant>,
 }
@@ -48,9 +50,23 @@ impl Member {
         self.url.is_some() && self.silent_ms > OUT_AFTER_MS
     }
 
+    /// Whether it takes work, as far as it says.
+    fn is_willing(&self) -> bool {
+        !self.is_out() && !self.is_draining && self.problem.is_none()
+    }
+
+    pub(crate) fn state(&self) -> &'static str {
+        match (self.is_out(), self.is_draining, &self.problem) {
+            (true, _, _) => "out",
+            (false, true, _) => "draining",
+            (false, false, Some(_)) => "unhealthy",
+            (false, false, None) => "ready",
+        }
+    }
+
     fn candidate(&self) -> Candidate<'_> {
         let is_avoided = self.avoided_until.is_some_and(|until| Instant::now() < until);
-        let is_open = !self.is_out() && !self.is_draining && !is_avoided;
+        let is_open = self.is_willing() && !is_avoided;
         Candidate { offer: &self.offer, used: self.used, is_open }
     }
 }
@@ -91,6 +107,7 @@ impl Fleet {
             used: NOTHING,
             is_draining: false,
             silent_ms: 0,
+            problem: None,
             worker,
             avoided_until: None,
         });
@@ -120,6 +137,7 @@ impl Fleet {
                     member.offer = offer;
                     member.is_draining = record.is_draining;
                     member.silent_ms = record.silent_ms;
+                    member.problem.clone_from(&record.problem);
                 }
                 None => members.push(Member {
                     id: record.id.clone(),
@@ -128,6 +146,7 @@ impl Fleet {
                     used: NOTHING,
                     is_draining: record.is_draining,
                     silent_ms: record.silent_ms,
+                    problem: record.problem.clone(),
                     worker: remote.connect(&record.id, &record.url),
                     avoided_until: None,
                 }),
@@ -171,9 +190,7 @@ impl Fleet {
     /// least on it.
     pub(crate) fn reserve(&self, demand: &Demand, before: Option<&str>) -> Option<String> {
         let members = self.members();
-        let suits = |member: &&Member| {
-            !member.is_out() && !member.is_draining && could_place(demand, &[member.candidate()])
-        };
+        let suits = |member: &&Member| member.is_willing() && could_place(demand, &[member.candidate()]);
         let fit = || members.iter().filter(suits);
         let same = fit().find(|member| before == Some(&member.id));
         same.or_else(|| fit().min_by_key(|member| member.used.slots)).map(|member| member.id.clone())
@@ -248,7 +265,7 @@ impl Fleet {
 
     /// Whether anybody is there at all.
     pub(crate) fn has_open(&self) -> bool {
-        self.members().iter().any(|member| !member.is_out() && !member.is_draining)
+        self.members().iter().any(Member::is_willing)
     }
 
     /// Whether a job could ever run on a worker that is there.
@@ -263,8 +280,15 @@ impl Fleet {
         match self.local() {
             Some(worker) => worker.health().await,
             None if self.has_open() => Health::Ready,
-            None => Health::NoWorker,
+            // One that would take work, if it could: that is to be mended, and not to be started.
+            None => self.problem().map_or(Health::NoWorker, Health::BackendUnhealthy),
         }
+    }
+
+    fn problem(&self) -> Option<String> {
+        let members = self.members();
+        let there = members.iter().filter(|member| !member.is_out() && !member.is_draining);
+        there.into_iter().find_map(|member| member.problem.clone())
     }
 
     /// What the pool of this process has done.

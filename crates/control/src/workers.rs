@@ -15,13 +15,11 @@ impl Control {
     pub fn list_workers(&self, _permit: &Permit) -> Vec<WorkerView> {
         let members = self.parts.fleet.list().into_iter();
         let view = members.map(|member| WorkerView {
-            state:
-                match (member.is_out(), member.is_draining || (member.url.is_none() && self.is_draining())) {
-                    (true, _) => "out",
-                    (false, true) => "draining",
-                    (false, false) => "ready",
-                }
-                .to_owned(),
+            state: match member.url.is_none() && self.is_draining() {
+                true => "draining",
+                false => member.state(),
+            }
+            .to_owned(),
             last_heartbeat_ms_ago: member.url.as_ref().map(|_| member.silent_ms),
             capacity: on_the_wire(member.offer.capacity),
             used: on_the_wire(member.used),
@@ -29,6 +27,7 @@ impl Control {
             url: member.url,
             labels: member.offer.labels,
             backends: member.offer.backends,
+            problem: member.problem,
         });
         view.collect()
     }
@@ -39,7 +38,9 @@ impl Control {
             return Err(ControlError::Unavailable("this server runs its jobs itself".to_owned()));
         }
         check(id, &beat)?;
-        let WorkerHeartbeat { url, labels, backends, capacity, is_draining } = beat;
+        let WorkerHeartbeat { url, labels, backends, capacity, is_draining, problem } = beat;
+        let problem = problem.map(|text| text.replace('\0', "\u{fffd}"));
+        let has_problem = problem.is_some();
         let record = WorkerRecord {
             id: id.to_owned(),
             url,
@@ -51,10 +52,13 @@ impl Control {
                 memory_bytes: signed(capacity.memory_bytes),
             },
             is_draining,
+            problem,
             registered_at_ms: 0,
             silent_ms: 0,
         };
-        let is_news = !self.parts.fleet.list().iter().any(|member| member.id == id && !member.is_out());
+        // Whoever is there already, and as well as before, is no news.
+        let known = self.parts.fleet.list().into_iter().find(|member| member.id == id && !member.is_out());
+        let is_news = known.is_none_or(|member| member.problem.is_some() != has_problem);
         self.parts.store.heartbeat(record).await?;
         if is_news || is_draining {
             self.attend_due().await?;
@@ -80,6 +84,9 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
     }
     if let Some(name) = beat.backends.iter().find(|name| !is_plain(name)) {
         return wrong("backends", name, "a backend is a word");
+    }
+    if let Some(text) = beat.problem.as_ref().filter(|text| text.chars().count() > MAX_TEXT_BYTES) {
+        return wrong("problem", text, "it may have at most 512 characters");
     }
     if beat.backends.len() > MAX_LABELS || beat.labels.len() > MAX_LABELS {
         return wrong("labels", "", "there may be at most 32 labels and backends");

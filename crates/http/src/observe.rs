@@ -3,6 +3,7 @@
 //! those are the caller's, and may be secret.
 
 use crate::answer::Problem;
+use crate::runs::Runs;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -27,9 +28,10 @@ pub(crate) async fn observe(State(control): State<Control>, request: Request, ne
         .await
 }
 
-/// The same at a worker, which counts nothing.
-pub(crate) async fn observe_worker(request: Request, next: Next) -> Response {
-    pass(request, next, |_, _, _, _| {}).await
+/// The same at a worker.
+pub(crate) async fn observe_worker(State(runs): State<Runs>, request: Request, next: Next) -> Response {
+    pass(request, next, |method, route, status, time| runs.metrics().request(method, route, status, time))
+        .await
 }
 
 async fn pass(

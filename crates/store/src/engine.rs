@@ -9,6 +9,7 @@ use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions, Connection, Executor, Ro
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +166,7 @@ impl Engine {
             .after_connect(move |connection, _| {
                 let set_up_reader = set_up_reader.clone();
                 Box::pin(async move {
-                    connection.execute(set_up).await?;
+                    tell(connection, set_up, patience.connect).await?;
                     if let Some(text) = set_up_reader {
                         connection.execute(sqlx::AssertSqlSafe(text)).await?;
                     }
@@ -232,7 +233,7 @@ impl Engine {
     pub(crate) async fn connect(&self) -> Result<AnyConnection> {
         let connect = async {
             let mut connection = self.options.connect().await?;
-            connection.execute(self.kind.set_up()).await?;
+            tell(&mut connection, self.kind.set_up(), self.patience.connect).await?;
             Ok(connection)
         };
         self.in_time(connect).await
@@ -247,7 +248,7 @@ impl Engine {
             {
                 connection.execute(set_up).await?;
             }
-            connection.execute(self.kind.set_up()).await?;
+            tell(&mut connection, self.kind.set_up(), self.patience.connect).await?;
             Ok(connection)
         };
         self.in_time(connect).await
@@ -263,7 +264,32 @@ impl Engine {
     }
 }
 
+/// How long another process is given that sets the same up.
+const SET_UP_PAUSE: Duration = Duration::from_millis(5);
+
+/// Tells a connection what every one is told. The first two who turn a new file into one with a log stand in each other's
+/// way, and SQLite refuses one of them at once, whatever its patience: it would be waiting for who waits for it.
+async fn tell(connection: &mut AnyConnection, text: &'static str, time: Duration) -> sqlx::Result<()> {
+    let began = Instant::now();
+    loop {
+        match connection.execute(text).await {
+            Err(error) if is_busy(&error) && began.elapsed() < time => {
+                tokio::time::sleep(SET_UP_PAUSE).await;
+            }
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// Whether SQLite says that somebody else has the file, in any of its words for that. No code of PostgreSQL is a small
+/// number.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse::<u32>().ok())
+        .is_some_and(|code| code < 10_000 && matches!(code & 0xff, 5 | 6))
+}
+
 /// A database that said nothing for so long.
-pub(crate) fn silent(time: std::time::Duration) -> StoreError {
+pub(crate) fn silent(time: Duration) -> StoreError {
     StoreError::Failed(format!("the database has not answered within {} ms", time.as_millis()))
 }

@@ -23,6 +23,8 @@ pub struct WorkerRecord {
     pub backends: String,
     pub room: WorkerRoom,
     pub is_draining: bool,
+    /// Why it cannot make sandboxes; none where it can.
+    pub problem: Option<String>,
     pub registered_at_ms: Millis,
     /// How long ago it was last heard of, by the database's clock.
     pub silent_ms: i64,
@@ -31,7 +33,8 @@ pub struct WorkerRecord {
 impl Store {
     /// Notes that a worker is there, and what it offers now. The times of the record are not looked at.
     pub async fn heartbeat(&self, worker: WorkerRecord) -> Result<()> {
-        let WorkerRecord { id, url, labels, backends, .. } = &worker;
+        let WorkerRecord { id, url, labels, backends, problem, .. } = &worker;
+        texts::check([("the worker's problem", problem.as_deref())])?;
         texts::check([
             ("the worker", id.as_str()),
             ("the worker's address", url),
@@ -41,10 +44,11 @@ impl Store {
         let now = self.engine.kind().now_ms();
         let text = format!(
             "INSERT INTO workers (id, url, labels, backends, slots, cpus_millis, memory_bytes, is_draining, \
-             registered_at_ms, heartbeat_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {now}, {now}) \
+             problem, registered_at_ms, heartbeat_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now}, {now}) \
              ON CONFLICT (id) DO UPDATE SET url = excluded.url, labels = excluded.labels, \
              backends = excluded.backends, slots = excluded.slots, cpus_millis = excluded.cpus_millis, \
              memory_bytes = excluded.memory_bytes, is_draining = excluded.is_draining, \
+             problem = excluded.problem, \
              heartbeat_at_ms = excluded.heartbeat_at_ms"
         );
         self.writer.write(Heartbeat { worker, text }).await
@@ -55,7 +59,7 @@ impl Store {
         let now = self.engine.kind().now_ms();
         let text = format!(
             "SELECT id, url, labels, backends, slots, cpus_millis, memory_bytes, is_draining, registered_at_ms, \
-             {now} - heartbeat_at_ms FROM workers WHERE heartbeat_at_ms > {now} - $1 ORDER BY id"
+             {now} - heartbeat_at_ms, problem FROM workers WHERE heartbeat_at_ms > {now} - $1 ORDER BY id"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(text)).bind(within_ms);
         self.engine.fetch_all(query).await?.iter().map(record).collect()
@@ -83,6 +87,7 @@ fn record(row: &sqlx::any::AnyRow) -> Result<WorkerRecord> {
         is_draining: row.try_get::<i64, _>(7)? != 0,
         registered_at_ms: row.try_get(8)?,
         silent_ms: row.try_get(9)?,
+        problem: row.try_get(10)?,
     })
 }
 
@@ -142,7 +147,7 @@ impl crate::writer::Act<()> for Heartbeat {
     where
         Self: 'c,
     {
-        let WorkerRecord { id, url, labels, backends, room, is_draining, .. } = self.worker;
+        let WorkerRecord { id, url, labels, backends, room, is_draining, problem, .. } = self.worker;
         // Whoever was at that address before has gone.
         sqlx::query("DELETE FROM workers WHERE url = $1 AND id <> $2")
             .bind(url.as_str())
@@ -158,6 +163,7 @@ impl crate::writer::Act<()> for Heartbeat {
             .bind(room.cpus_millis)
             .bind(room.memory_bytes)
             .bind(i64::from(is_draining))
+            .bind(problem)
             .execute(connection)
             .await?;
         Ok(())

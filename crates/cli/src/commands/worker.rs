@@ -8,12 +8,19 @@ use crate::backends::Choice;
 use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
-use cofferdam_control::{Offer, draw_name};
+use cofferdam_control::{Health, Offer, Worker, draw_name};
 use cofferdam_http::{HttpSettings, Runs, worker_router};
 use cofferdam_remote::Registration;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// How often it is looked whether sandboxes can be made.
+const HEALTH_LOOK: Duration = Duration::from_secs(1);
+
+/// As much as control takes of what is wrong.
+const MAX_PROBLEM: usize = 512;
 
 pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let mut observe = ObserveConfig { otlp: args.log.otlp.clone(), ..ObserveConfig::default() };
@@ -47,8 +54,10 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         let worker = Arc::new(LocalWorker::start(backend));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
+        let looked_at = Arc::clone(&worker);
         let runs = Runs::new(id.clone(), worker, Arc::new(RequestChecker), offer.capacity);
-        let beat = watch::Sender::new(heartbeat(url, offer));
+        let beat = Arc::new(watch::Sender::new(heartbeat(url, offer)));
+        tokio::spawn(tell_problems(looked_at, Arc::clone(&beat)));
         let registration =
             Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
         tokio::spawn(registration?.keep(report()));
@@ -76,7 +85,29 @@ fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
         cpus_millis: capacity.cpus_millis,
         memory_bytes: capacity.memory_bytes,
     };
-    WorkerHeartbeat { url, labels, backends, capacity, is_draining: false }
+    WorkerHeartbeat { url, labels, backends, capacity, is_draining: false, problem: None }
+}
+
+/// Tells control when sandboxes cannot be made, and when they can again: a worker that cannot is given no work.
+async fn tell_problems(worker: Arc<LocalWorker>, beat: Arc<watch::Sender<WorkerHeartbeat>>) {
+    loop {
+        tokio::time::sleep(HEALTH_LOOK).await;
+        let problem = match worker.health().await {
+            Health::BackendUnhealthy(said) => Some(said.chars().take(MAX_PROBLEM).collect::<String>()),
+            Health::Ready | Health::NoWorker => None,
+        };
+        beat.send_if_modified(|beat| {
+            let is_news = beat.problem.is_some() != problem.is_some();
+            if is_news {
+                match &problem {
+                    Some(said) => tracing::error!(said, "sandboxes cannot be made"),
+                    None => tracing::warn!("sandboxes can be made again"),
+                }
+                beat.problem = problem;
+            }
+            is_news
+        });
+    }
 }
 
 /// Says once that nobody hears the worker, and once that somebody does again.

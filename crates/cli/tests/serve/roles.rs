@@ -89,6 +89,7 @@ fn workers_take_no_calls_without_a_token_and_control_no_workers() {
         ("POST", format!("{run}/lease")),
         ("POST", format!("{run}/terminate")),
         ("GET", format!("{run}/output?attempt=1&fence=1")),
+        ("GET", "/metrics?no=1".to_owned()),
     ] {
         for header in ["", "Authorization: Bearer wrong\r\n", &with_key] {
             let answer = at_worker.send(method, &path, header, "{}").expect("an answer");
@@ -111,6 +112,65 @@ fn workers_take_no_calls_without_a_token_and_control_no_workers() {
     let reader = apart.client.post("/v1/keys", r#"{"name":"jobs","scopes":["jobs:read"]}"#).json();
     let reader = apart.client.with_key(reader["secret"].as_str().expect("a secret"));
     assert_eq!(reader.get("/v1/workers").status, 403);
+}
+
+/// A worker whose launcher is gone makes no sandboxes: it says so, and is given nothing while there is another.
+#[test]
+fn a_worker_that_cannot_make_sandboxes_is_given_none() {
+    let apart = Apart::new("unhealthy");
+    let broken = apart.worker(&[]);
+    let gates = || {
+        let ready = apart.client.get("/readyz");
+        let gates = ready.json()["error"]["details"]["gates"].as_array().cloned().unwrap_or_default();
+        (ready.status, gates.iter().map(|gate| gate["gate"].clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(gates(), (200, Vec::new()));
+    // The launcher is the worker's only child.
+    let children = format!("/proc/{0}/task/{0}/children", broken.id());
+    for child in std::fs::read_to_string(children).expect("children").split_whitespace() {
+        assert!(Command::new("kill").args(["-KILL", child]).status().expect("kill").success());
+    }
+    wait_until("the closing of a gate", || gates() == (503, vec![json!("backend_unhealthy")]));
+    let refused = apart.client.post("/v1/jobs", PRINT);
+    let error = refused.json()["error"].clone();
+    assert_eq!((refused.status, &error["details"]["gate"]), (503, &json!("backend_unhealthy")), "{error}");
+    let workers = apart.client.get("/v1/workers").json();
+    assert_eq!(workers["workers"][0]["state"], "unhealthy", "{workers}");
+    assert!(workers["workers"][0]["problem"].as_str().is_some_and(|text| !text.is_empty()), "{workers}");
+    assert!(metric(&apart, &broken, "cofferdam_gate_closed{gate=\"backend_unhealthy\"}") == Some(1.0));
+    // Another worker takes all of the work.
+    let sound = apart.worker(&[]);
+    wait_until("the opening of the gate", || gates().0 == 200);
+    for _ in 0..5 {
+        let done = apart.client.post("/v1/jobs?wait_ms=30000", PRINT).json();
+        assert_eq!((&done["status"]["state"], &done["attempts"]), (&json!("succeeded"), &json!(1)), "{done}");
+    }
+    // It has counted them, under the names that they have where all is in one process.
+    let count = |name: &str| metric(&apart, &sound, name);
+    assert_eq!(count("cofferdam_outcomes_total{outcome=\"exited\"}"), Some(5.0));
+    assert_eq!(count("cofferdam_phase_seconds_count{phase=\"run\"}"), Some(5.0));
+    assert_eq!(count("cofferdam_gate_closed{gate=\"backend_unhealthy\"}"), Some(0.0));
+    let started =
+        ["hit", "miss"].map(|kind| count(&format!("cofferdam_pool_starts_total{{kind=\"{kind}\"}}")));
+    assert_eq!(started.into_iter().flatten().sum::<f64>(), 5.0);
+    assert_eq!(metric(&apart, &broken, "cofferdam_outcomes_total{outcome=\"failed\"}"), Some(0.0));
+    let own = apart.client.get("/metrics").body;
+    for line in worker_metrics(&apart, &sound).lines().filter(|line| line.starts_with("# TYPE")) {
+        assert!(own.contains(line), "control does not know {line}");
+    }
+}
+
+fn worker_metrics(apart: &Apart, worker: &Server) -> String {
+    let secret = std::fs::read_to_string(apart.folder.path().join("service.token")).expect("a token");
+    let header = format!("Authorization: Bearer {secret}\r\n");
+    let answer = Client::of(worker).send("GET", "/metrics", &header, "").expect("an answer");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body
+}
+
+fn metric(apart: &Apart, worker: &Server, name: &str) -> Option<f64> {
+    let text = worker_metrics(apart, worker);
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 /// The same attempt is begun once, an older claim is refused, and a new owner goes on where the one before was.

@@ -92,7 +92,7 @@ impl Metrics {
         self.phases[phase as usize].time(time);
     }
 
-    pub(crate) fn outcome(&self, outcome: &Outcome) {
+    pub fn outcome(&self, outcome: &Outcome) {
         let at = match outcome {
             Outcome::Exited { .. } => 0,
             Outcome::Signaled { .. } => 1,

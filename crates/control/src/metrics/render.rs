@@ -2,6 +2,7 @@
 
 use super::{Metrics, OUTCOMES, Phase};
 use crate::gates::Gate;
+use crate::worker::{Capacity, WorkerCounts};
 use crate::{Control, now_ms};
 use cofferdam_telemetry::{Kind, Text};
 use std::sync::PoisonError;
@@ -36,16 +37,8 @@ impl Control {
             text.name("cofferdam_queue_depth", Kind::Gauge, "Jobs that wait for a worker.");
             text.number("cofferdam_queue_depth", &[], queued);
         }
-        text.name("cofferdam_jobs_running", Kind::Gauge, "Jobs that run under this process.");
-        text.number("cofferdam_jobs_running", &[], used.slots);
-        text.name("cofferdam_memory_promised_bytes", Kind::Gauge, "Memory that running jobs may take.");
-        text.number("cofferdam_memory_promised_bytes", &[], used.memory_bytes);
-        let counts = self.parts.fleet.counts();
-        text.name("cofferdam_pool_starts_total", Kind::Counter, "Starts, from the pool or without it.");
-        text.number("cofferdam_pool_starts_total", &[("kind", "hit")], counts.warm);
-        text.number("cofferdam_pool_starts_total", &[("kind", "miss")], counts.cold);
-        text.name("cofferdam_pool_waiting", Kind::Gauge, "Sandboxes that are ready and wait.");
-        text.number("cofferdam_pool_waiting", &[], counts.waiting);
+        render_used(text, used.slots, used.memory_bytes);
+        render_pool(text, self.parts.fleet.counts());
     }
 
     fn render_store(&self, text: &mut Text) {
@@ -85,18 +78,55 @@ impl Control {
     }
 }
 
+fn render_used(text: &mut Text, jobs: u64, memory_bytes: u64) {
+    text.name("cofferdam_jobs_running", Kind::Gauge, "Jobs that run under this process.");
+    text.number("cofferdam_jobs_running", &[], jobs);
+    text.name("cofferdam_memory_promised_bytes", Kind::Gauge, "Memory that running jobs may take.");
+    text.number("cofferdam_memory_promised_bytes", &[], memory_bytes);
+}
+
+fn render_pool(text: &mut Text, counts: WorkerCounts) {
+    text.name("cofferdam_pool_starts_total", Kind::Counter, "Starts, from the pool or without it.");
+    text.number("cofferdam_pool_starts_total", &[("kind", "hit")], counts.warm);
+    text.number("cofferdam_pool_starts_total", &[("kind", "miss")], counts.cold);
+    text.name("cofferdam_pool_waiting", Kind::Gauge, "Sandboxes that are ready and wait.");
+    text.number("cofferdam_pool_waiting", &[], counts.waiting);
+}
+
 impl Metrics {
-    fn render(&self, text: &mut Text) {
+    /// What a worker in a process of its own tells, under the names that it has where all is in one.
+    pub fn worker_text(&self, used: Capacity, counts: WorkerCounts, has_problem: bool) -> String {
+        let mut text = Text::new();
+        self.render_phases(&mut text, &[Phase::SandboxStart, Phase::Run]);
+        self.render_routes(&mut text);
+        self.render_outcomes(&mut text);
+        render_used(&mut text, used.slots, used.memory_bytes);
+        render_pool(&mut text, counts);
+        let gate = Gate::BackendUnhealthy.as_str();
+        text.name("cofferdam_gate_closed", Kind::Gauge, "1 while new work is refused for this reason.");
+        text.number("cofferdam_gate_closed", &[("gate", gate)], u8::from(has_problem));
+        text.into_string()
+    }
+
+    fn render_phases(&self, text: &mut Text, phases: &[Phase]) {
         text.name("cofferdam_phase_seconds", Kind::Histogram, "Time that the parts of a job's way took.");
-        for phase in Phase::ALL {
+        for phase in phases.iter().copied() {
             let histogram = &self.phases[phase as usize];
             text.histogram("cofferdam_phase_seconds", &[("phase", phase.as_str())], histogram, true);
         }
-        self.render_routes(text);
+    }
+
+    fn render_outcomes(&self, text: &mut Text) {
         text.name("cofferdam_outcomes_total", Kind::Counter, "How jobs of this process ended.");
         for (name, counter) in OUTCOMES.iter().zip(&self.outcomes) {
             text.number("cofferdam_outcomes_total", &[("outcome", name)], counter.get());
         }
+    }
+
+    fn render(&self, text: &mut Text) {
+        self.render_phases(text, &Phase::ALL);
+        self.render_routes(text);
+        self.render_outcomes(text);
         for (name, label, help, words) in [
             ("cofferdam_denials_total", "rule", "Requests that a rule denied.", &self.denials),
             ("cofferdam_refusals_total", "gate", "Requests that a closed gate refused.", &self.refusals),

@@ -20,7 +20,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use cofferdam_api::{Health, Run, RunCreate, RunEvent, RunLease, RunTerminate};
 use cofferdam_control::ServiceTokens;
@@ -48,6 +48,7 @@ fn guarded() -> OpenApiRouter<Runs> {
         .routes(routes!(renew))
         .routes(routes!(terminate))
         .routes(routes!(follow))
+        .routes(routes!(metrics))
         .merge(artifacts::routes())
 }
 
@@ -68,7 +69,7 @@ pub fn worker_router(runs: Runs, tokens: ServiceTokens) -> Router {
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn(observe_worker))
+        .layer(from_fn_with_state(runs.clone(), observe_worker))
         .with_state(runs)
 }
 
@@ -88,6 +89,18 @@ async fn health(_: NoQuery) -> Response {
 )]
 async fn own_document(_: NoQuery) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], worker_openapi_json()).into_response()
+}
+
+/// Show metrics
+///
+/// Of this worker, in the text form of Prometheus, under the names that they have where all is in one process.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "worker_metrics", tag = "server",
+    responses((status = 200, description = "The numbers", content_type = "text/plain", body = String), Always)
+)]
+async fn metrics(State(runs): State<Runs>, _: NoQuery) -> Response {
+    let text = runs.metrics_text().await;
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// Begin a run

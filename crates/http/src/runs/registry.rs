@@ -5,8 +5,8 @@ use super::desk::RunDesk;
 use super::spool::{Sink, Spool};
 use crate::answer::Problem;
 use cofferdam_api::{ErrorCode, Run, RunCreate, RunEnd as WireEnd, RunState};
-use cofferdam_control::{Capacity, Checker, RunEnd, RunOrder, RunSignals, Worker};
-use cofferdam_core::{JobId, TaskId};
+use cofferdam_control::{Capacity, Checker, Health, Metrics, Phase, RunEnd, RunOrder, RunSignals, Worker};
+use cofferdam_core::{JobId, Outcome, TaskId};
 use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +38,7 @@ struct Parts {
     capacity: Capacity,
     state: Mutex<State>,
     is_draining: AtomicBool,
+    metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
@@ -93,7 +94,9 @@ impl Runs {
     /// Starts with none, and looks after them for as long as the process lives.
     pub fn new(id: String, worker: Arc<dyn Worker>, checker: Arc<dyn Checker>, capacity: Capacity) -> Self {
         let (state, is_draining) = (Mutex::default(), AtomicBool::new(false));
-        let runs = Self { parts: Arc::new(Parts { id, worker, checker, capacity, state, is_draining }) };
+        let metrics = Arc::default();
+        let parts = Parts { id, worker, checker, capacity, state, is_draining, metrics };
+        let runs = Self { parts: Arc::new(parts) };
         let tended = runs.clone();
         tokio::spawn(async move {
             loop {
@@ -106,6 +109,21 @@ impl Runs {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.parts.state()
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.parts.metrics
+    }
+
+    /// Everything that is counted here, in the text form of Prometheus.
+    pub(super) async fn metrics_text(&self) -> String {
+        let used = {
+            let State { slots, cpus_millis, memory_bytes, .. } = &*self.state();
+            Capacity { slots: *slots, cpus_millis: *cpus_millis, memory_bytes: *memory_bytes }
+        };
+        let worker = &self.parts.worker;
+        let has_problem = matches!(worker.health().await, Health::BackendUnhealthy(_));
+        self.parts.metrics.worker_text(used, worker.counts(), has_problem)
     }
 
     /// Begins an attempt, or finds it begun. It becomes a part of the trace that came with the request.
@@ -179,9 +197,14 @@ impl Runs {
         let signals = RunSignals { cancelled: cancel.subscribe(), renewed: watch::channel(0).1 };
         let worker = Arc::clone(&self.parts.worker);
         let (kept, at) = (Arc::clone(&spool), Arc::clone(&desk));
+        let metrics = Arc::clone(&self.parts.metrics);
         let run = async move {
-            let mut sink = Sink::new(Arc::clone(&kept), at);
+            let mut sink = Sink::new(Arc::clone(&kept), at, Arc::clone(&metrics));
             let end = worker.run(run, &mut sink, signals).await;
+            if let Some(since) = sink.started {
+                metrics.phase(Phase::Run, since.elapsed());
+            }
+            metrics.outcome(&outcome(&end));
             drop((part, sink));
             kept.end(on_the_wire(end));
         };
@@ -241,8 +264,9 @@ impl Runs {
 
     /// Forgets a run. One that has not ended is ended.
     pub(super) fn forget(&self, id: &str, attempt: i64, fence: i64) -> Result<(), Problem> {
-        self.with(id, attempt, fence, |_| ())?;
-        self.remove(&mut self.state(), id);
+        let mut state = self.state();
+        state.runs.get_mut(id).ok_or_else(no_such_run)?.check(id, attempt, fence)?;
+        self.remove(&mut state, id);
         Ok(())
     }
 
@@ -317,6 +341,14 @@ fn outdated(id: &str, message: &str) -> Problem {
     let mut problem = Problem::new(ErrorCode::WrongState, message, "look at the job in the store again");
     problem.details = serde_json::json!({"job_id": id});
     problem
+}
+
+fn outcome(end: &RunEnd) -> Outcome {
+    match end {
+        RunEnd::Result(result) => result.outcome.clone(),
+        RunEnd::Errored { .. } => Outcome::Failed { code: String::new(), message: String::new() },
+        RunEnd::Lost { .. } | RunEnd::Unstarted { .. } => Outcome::Lost,
+    }
 }
 
 /// The end without the output, which is in the spool.

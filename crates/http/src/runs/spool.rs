@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{RunEnd, RunEvent};
-use cofferdam_control::{ArtifactDesk, OutputSink, Stream};
+use cofferdam_control::{ArtifactDesk, Metrics, OutputSink, Phase, Stream};
 use cofferdam_telemetry::TRACE;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tokio::sync::watch;
 use tracing::{Span, info_span};
 
@@ -157,12 +158,17 @@ pub(super) struct Sink {
     /// The part of the run that is going on; the trace has it when it is dropped.
     #[allow(dead_code)] // held, not read
     part: Span,
+    metrics: Arc<Metrics>,
+    began: Instant,
+    /// When its process ran.
+    pub(super) started: Option<Instant>,
 }
 
 impl Sink {
     /// Made inside the span of the run.
-    pub(super) fn new(spool: Arc<Spool>, desk: Arc<RunDesk>) -> Self {
-        Self { spool, desk, part: info_span!(target: TRACE, "sandbox.start") }
+    pub(super) fn new(spool: Arc<Spool>, desk: Arc<RunDesk>, metrics: Arc<Metrics>) -> Self {
+        let part = info_span!(target: TRACE, "sandbox.start");
+        Self { spool, desk, part, metrics, began: Instant::now(), started: None }
     }
 }
 
@@ -170,6 +176,10 @@ impl Sink {
 impl OutputSink for Sink {
     fn started(&mut self) {
         self.part = info_span!(target: TRACE, "process");
+        if self.started.is_none() {
+            self.metrics.phase(Phase::SandboxStart, self.began.elapsed());
+            self.started = Some(Instant::now());
+        }
         self.spool.note(Happening::Started);
     }
 

@@ -70,6 +70,30 @@ pub(crate) async fn a_new_store_can_be_opened_twice_at_once(bed: Bed) {
     queue(&bed.open().await, "job_a").await;
 }
 
+/// New files again and again, each opened by many at once: whoever makes it, the others wait, and none is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_new_file_is_opened_by_all_who_come_at_once() {
+    let rounds = std::env::var("COFFERDAM_OPENINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
+    for round in 0..rounds {
+        let bed = Bed::sqlite_named(&format!("round {round}.db"));
+        let all = std::sync::Arc::new(tokio::sync::Barrier::new(8));
+        let opened: Vec<_> = (0..8)
+            .map(|_| {
+                let (location, all) = (bed.location.clone(), all.clone());
+                tokio::spawn(async move {
+                    all.wait().await;
+                    let store = Store::open(&location).await?;
+                    store.ping().await?;
+                    Ok::<_, StoreError>(store)
+                })
+            })
+            .collect();
+        for store in opened {
+            store.await.unwrap().unwrap_or_else(|error| panic!("round {round}: {error}")).close().await;
+        }
+    }
+}
+
 /// An address gives some characters a meaning; a path does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_path_is_that_file() {

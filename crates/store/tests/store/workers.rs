@@ -14,6 +14,7 @@ fn worker(id: &str, url: &str) -> WorkerRecord {
         backends: "native".to_owned(),
         room: ROOM,
         is_draining: false,
+        problem: None,
         registered_at_ms: 0,
         silent_ms: 0,
     }
@@ -34,6 +35,12 @@ pub(crate) async fn a_worker_is_known_by_its_heartbeats(bed: Bed) {
     assert_eq!((first.id.as_str(), first.url.as_str(), first.is_draining), ("w1", "http://c", true));
     assert_eq!((second.id.as_str(), second.room, second.is_draining), ("w2", ROOM, false));
     assert!(first.silent_ms >= 0 && first.silent_ms < 60_000 && first.registered_at_ms > 1_700_000_000_000);
+    // What is wrong with it is known from one word to the next.
+    let problem = Some("no cgroups".to_owned());
+    store.heartbeat(WorkerRecord { problem: problem.clone(), ..worker("w2", "http://b") }).await.unwrap();
+    assert_eq!(store.workers(60_000).await.unwrap()[1].problem, problem);
+    store.heartbeat(worker("w2", "http://b")).await.unwrap();
+    assert_eq!(store.workers(60_000).await.unwrap()[1].problem, None);
     // A worker that was started again has another id, and the address of the one before.
     store.heartbeat(worker("w3", "http://c")).await.unwrap();
     let ids: Vec<_> = store.workers(60_000).await.unwrap().into_iter().map(|worker| worker.id).collect();
