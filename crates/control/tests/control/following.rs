@@ -11,7 +11,7 @@ async fn output_and_changes_of_another_process_are_followed() {
     let other = bed.other().await;
     let (control, _) = bed.control(Settings::default()).await;
     let permit = bed.permit(&other, Action::JobGet).await.unwrap();
-    let mut events = other.follow_events(&permit, Some(0)).await.unwrap();
+    let mut events = other.follow_events(&permit, Some(0), true).await.unwrap();
     let lines: String = (0..20).map(|i| format!("line {i}\n")).collect();
     let id = bed
         .submit(&control, JobRequest { code: Some(lines.clone()), ..JobRequest::default() })
