@@ -29,6 +29,23 @@ pub(super) fn say_what_a_process_needs(document: &mut Value) {
     request["properties"]["command"] = json!({"$ref": "#/components/schemas/Command"});
 }
 
+/// The feed has events of other names than output has.
+pub(super) fn say_what_the_feed_tells(document: &mut Value) {
+    let mut event = document["components"]["schemas"]["StreamEvent"].clone();
+    event["description"] = json!("An event of the feed.");
+    let name = &mut event["properties"]["event"];
+    name["pattern"] = json!(r"^(init|error|job\.[a-z_]+)$");
+    name["description"] = json!("`init`, `error`, or what became of a job, such as `job.finished`");
+    event["properties"]["data"]["description"] = json!("JSON: FeedInitData, FeedData or ErrorData.");
+    event["example"] = json!({"event": "init", "id": "7", "data": "{\"seq\":7}"});
+    let answers = document["paths"]["/v1/events"]["get"]["responses"].as_object_mut();
+    if let Some(schema) =
+        answers.and_then(|all| all.get_mut("200")?.pointer_mut("/content/text~1event-stream/schema"))
+    {
+        *schema = event;
+    }
+}
+
 /// Those that may come without a body: nothing at all is an empty file, no input, or the defaults.
 const MAY_HAVE_NO_BODY: [&str; 4] = ["artifact_finalize", "artifact_link", "file_write", "process_input"];
 
