@@ -29,7 +29,10 @@ pub use artifact::{
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
-pub use file::{FileInfo, FileKind, FileList, FolderRequest, MoveRequest};
+pub use file::{
+    ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileLinkRequest, FileList, FileMatch,
+    FileMatches, FolderRequest, MoveRequest, WatchReadyData,
+};
 pub use health::Health;
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,

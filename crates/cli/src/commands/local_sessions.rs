@@ -2,18 +2,19 @@
 
 use async_trait::async_trait;
 use cofferdam_api::{
-    FileInfo, FileKind, FileList, ProcessRequest, ProcessView, RichResult, StepError, StepResult,
-    TerminalSize,
+    ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileList, FileMatch, FileMatches,
+    ProcessRequest, ProcessView, RichResult, StepError, StepResult, TerminalSize,
 };
-use cofferdam_backend::{EntryKind, FileStat};
+use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
-    FileReader, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
-    SessionWorker, StepEnd, StepOrder, StepSink, Stream,
+    ArchiveKind, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder,
+    SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream, WatchTold,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
 use cofferdam_worker::{
-    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, ProcessNews, ProcessState, SessionError,
-    SessionSpec, Sessions, Shown, StepOutput, cancellation, session_request,
+    ArchiveFormat, FileChange, KernelLanguage, Listed, LiveOutput, Match, Matches, OutputStream, Pool,
+    ProcessNews, ProcessState, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput, Unpacked,
+    WatchNews, cancellation, session_request,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +135,70 @@ impl SessionWorker for LocalSessions {
         opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
     }
 
+    async fn read_file_from(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        first: u64,
+    ) -> Result<(FileInfo, FileReader), SessionFailure> {
+        let opened = self.sessions.read_file_from(&at.id, at.generation, path, first).await;
+        opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
+    }
+
+    async fn read_archive(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        kind: ArchiveKind,
+    ) -> Result<FileReader, SessionFailure> {
+        let opened = self.sessions.read_archive(&at.id, at.generation, path, format(kind)).await;
+        opened.map_err(|error| failure(&error))
+    }
+
+    async fn write_archive(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        kind: ArchiveKind,
+        content: FileReader,
+    ) -> Result<ArchiveWritten, SessionFailure> {
+        let written = self.sessions.write_archive(&at.id, at.generation, path, format(kind), content).await;
+        let Unpacked { files, size_bytes } = written.map_err(|error| failure(&error))?;
+        Ok(ArchiveWritten { files, size_bytes })
+    }
+
+    async fn search_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        search: FileSearch,
+    ) -> Result<FileMatches, SessionFailure> {
+        let FileSearch { name, content, ignores_case, limit } = search;
+        let search =
+            Search::new(name.as_deref(), content.as_deref(), ignores_case, limit).map_err(|error| {
+                SessionFailure::new("invalid_pattern", format!("{}: {}", error.field, error.fix))
+            })?;
+        let found = self.sessions.search_files(&at.id, at.generation, path, search).await;
+        let Matches { found, is_cut } = found.map_err(|error| failure(&error))?;
+        let shown = |Match { path, kind, size_bytes, line }: Match| {
+            let (line, text) = line.unzip();
+            FileMatch { path, kind: kind_of(kind), size_bytes, line, text }
+        };
+        Ok(FileMatches { matches: found.into_iter().map(shown).collect(), truncated: is_cut })
+    }
+
+    async fn watch_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        after: Option<u64>,
+        time: Duration,
+    ) -> Result<WatchTold, SessionFailure> {
+        let news = self.sessions.watch_files(&at.id, at.generation, path, after, time).await;
+        let WatchNews { changes, has_gap, last_seq, is_over } = news.map_err(|error| failure(&error))?;
+        Ok(WatchTold { changes: changes.into_iter().map(change).collect(), has_gap, last_seq, is_over })
+    }
+
     async fn write_file(
         &self,
         at: &Placed,
@@ -238,6 +303,25 @@ impl SessionWorker for LocalSessions {
     async fn terminate(&self, id: &SessionId, generation: i64) {
         self.sessions.terminate(id, generation).await;
     }
+}
+
+fn format(kind: ArchiveKind) -> ArchiveFormat {
+    match kind {
+        ArchiveKind::Tar => ArchiveFormat::Tar,
+        ArchiveKind::Zip => ArchiveFormat::Zip,
+    }
+}
+
+fn change(change: FileChange) -> FileChangeData {
+    let FileChange { seq, path, kind, change } = change;
+    let (change, from) = match change {
+        Change::Created => (FileChangeKind::Created, None),
+        Change::Modified => (FileChangeKind::Modified, None),
+        Change::Removed => (FileChangeKind::Removed, None),
+        Change::Moved { from } => (FileChangeKind::Moved, Some(String::from_utf8_lossy(&from).into_owned())),
+    };
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    FileChangeData { seq, path, kind: kind_of(kind), change, from }
 }
 
 fn stream_of(stream: OutputStream) -> Stream {

@@ -48,6 +48,10 @@ impl Artifacts {
         Self { vault, signer, uploading: Arc::default(), swept: Notify::new() }
     }
 
+    pub(crate) fn signer(&self) -> &LinkSigner {
+        &self.signer
+    }
+
     fn take_upload(&self, id: &str) -> Option<Uploading> {
         let mut ids = self.uploading.lock().unwrap_or_else(PoisonError::into_inner);
         ids.insert(id.to_owned()).then(|| Uploading { ids: Arc::clone(&self.uploading), id: id.to_owned() })

@@ -47,12 +47,20 @@ pub enum SessionError {
     #[error("the interpreter failed: {0}")]
     Kernel(String),
 
+    /// An archive that is not taken; the entry is empty where it is the whole of it.
+    #[error("{entry}: {why}")]
+    Archive { entry: String, why: String },
+
+    #[error("too many archives and searches are going on at once")]
+    Busy,
+
     #[error(transparent)]
     Backend(#[from] BackendError),
 }
 
 fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 impl SessionError {
@@ -66,6 +74,8 @@ impl SessionError {
             Self::NoContext | Self::NoProcess => "not_found",
             Self::InputClosed => "input_closed",
             Self::InputFull => "input_full",
+            Self::Archive { .. } => "archive_refused",
+            Self::Busy => "busy",
             Self::Start(_) => "not_startable",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",

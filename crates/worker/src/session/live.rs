@@ -4,6 +4,7 @@ use super::ahead::{self, Ahead};
 use super::context::{Contexts, Held};
 use super::process::Processes;
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
+use super::watch::Watches;
 use super::{SessionError, code, command};
 use crate::job::{Cancellation, Request};
 use crate::pool::WaitingInterpreter;
@@ -26,6 +27,7 @@ pub(super) struct Live {
     pub(super) sandbox: Arc<dyn Sandbox>,
     contexts: Contexts,
     pub(super) processes: Processes,
+    pub(super) watches: Watches,
     ahead: Ahead,
 }
 
@@ -38,7 +40,8 @@ impl Live {
     ) -> Self {
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
-        Self { spec, sandbox_id, sandbox, contexts, processes, ahead }
+        let watches = Watches::default();
+        Self { spec, sandbox_id, sandbox, contexts, processes, watches, ahead }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.
@@ -161,6 +164,7 @@ impl Live {
 
     /// Ends everything in it.
     pub(super) async fn end(&self) {
+        self.watches.end();
         // One that cannot be ended in order goes when nobody holds it any more.
         let _ = self.sandbox.destroy().await;
     }
