@@ -362,3 +362,46 @@ fn changes_are_told_in_order_and_again_to_who_was_cut_off() {
         assert_eq!(bed.client.get(&bed.path(&format!("files/watch?path={path}"))).status, status, "{path}");
     }
 }
+
+/// Exchanges a folder and a link, again and again, as fast as it can.
+const SWAP: &str = "import ctypes\nswap = ctypes.CDLL(None).renameat2\nwhile True:\n    assert swap(-100, b'd', -100, b'l', 2) == 0";
+
+/// Whoever looks up a name twice is led out of the folder; the guest's own shell shows that it works.
+#[test]
+fn a_guest_that_swaps_a_folder_for_a_link_leads_nobody_astray() {
+    let bed = Bed::new();
+    bed.shell("mkdir -p /tmp/trap d/sub; echo astray > /tmp/trap/secret; echo mine > d/sub/mine; ln -s /tmp/trap l");
+    let process = json!({"command": ["python3", "-c", SWAP], "workdir": "/workspace"}).to_string();
+    assert_eq!(bed.client.post(&bed.path("processes"), &process).status, 201);
+    let naive = "i=0; while [ $i -lt 400 ]; do echo x > d/naive$i; cat d/secret 2>/dev/null; i=$((i + 1)); done; ls /tmp/trap";
+    wait_until("the race is won by who does not look", || {
+        let told = bed.shell(naive);
+        told.contains("astray") && told.contains("naive")
+    });
+    let root = bed.local("up");
+    std::fs::create_dir_all(root.join("sub")).expect("a folder");
+    for i in 0..20 {
+        std::fs::write(root.join(format!("sub/up-{i}")), "x").expect("a file");
+    }
+    let archive = tar(&root, &["."]);
+    let (mut taken, mut refused, mut sent) = (0, 0, 0);
+    for round in 0..20 {
+        for path in ["d", "d/sub"] {
+            match bed.put(&format!("archive?path={path}"), &archive).0 {
+                200 => taken += 1,
+                404 | 422 => refused += 1,
+                other => panic!("round {round}: {other}"),
+            }
+            let rest = bed.path(&format!("archive?path={path}"));
+            let mut bytes = Vec::new();
+            let mut answer = bed.client.open("GET", &rest, "", "").expect("a connection");
+            // It may be cut off, and then it is no archive.
+            let _ = answer.read_to_end(&mut bytes);
+            assert!(!bytes.windows(6).any(|six| six == b"astray"), "what is behind the link was sent");
+            sent += usize::from(bytes.windows(4).any(|four| four == b"mine"));
+        }
+    }
+    let trap = bed.shell("find /tmp/trap");
+    assert!(!trap.contains("up-") && !trap.contains("sub"), "{trap}");
+    assert!(refused > 0, "the swap was never met: {taken} taken, {sent} sent");
+}
