@@ -24,7 +24,8 @@ mod webhook;
 mod worker;
 
 pub use artifact::{
-    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
+    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest,
+    SessionArtifactRequest, SignedUrl,
 };
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};

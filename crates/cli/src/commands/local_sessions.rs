@@ -1,5 +1,7 @@
 //! The sessions of the worker in the same process, behind the trait that control knows.
 
+use super::desk::Desk;
+use super::local_worker::open_inputs;
 use async_trait::async_trait;
 use cofferdam_api::{
     ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileList, FileMatch, FileMatches,
@@ -7,14 +9,15 @@ use cofferdam_api::{
 };
 use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
-    ArchiveKind, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder,
-    SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream, WatchTold,
+    ArchiveKind, ArtifactDesk, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure,
+    SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream, WatchTold,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
+use cofferdam_worker::artifacts::ArtifactStore;
 use cofferdam_worker::{
-    ArchiveFormat, FileChange, KernelLanguage, Listed, LiveOutput, Match, Matches, OutputStream, Pool,
-    ProcessNews, ProcessState, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput, Unpacked,
-    WatchNews, cancellation, session_request,
+    ArchiveFormat, FileChange, FileIn, KernelLanguage, Listed, LiveOutput, Match, Matches, OutputStream,
+    Pool, ProcessNews, ProcessState, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput,
+    Unpacked, WatchNews, cancellation, session_request,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,29 +42,41 @@ impl LocalSessions {
     }
 }
 
-/// Passes output on from the one trait to the other.
-struct Sink<'s>(&'s mut dyn StepSink);
+/// Passes output on from the one trait to the other, and files and artifacts with it.
+struct Sink<'s> {
+    sink: &'s mut dyn StepSink,
+    files: Vec<FileIn>,
+    desk: Option<Arc<dyn ArtifactDesk>>,
+}
 
 #[async_trait]
 impl LiveOutput for Sink<'_> {
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
-        self.0.push(stream_of(stream), bytes);
+        self.sink.push(stream_of(stream), bytes);
     }
 
     async fn ready(&mut self) {
-        self.0.ready().await;
+        self.sink.ready().await;
     }
 }
 
 #[async_trait]
 impl StepOutput for Sink<'_> {
     async fn begun(&mut self) {
-        self.0.begun().await;
+        self.sink.begun().await;
     }
 
     fn show(&mut self, shown: Shown) {
         let Shown { kind, data } = shown;
-        self.0.show(RichResult { kind, data });
+        self.sink.show(RichResult { kind, data });
+    }
+
+    fn files(&mut self) -> Vec<FileIn> {
+        std::mem::take(&mut self.files)
+    }
+
+    fn artifacts(&mut self) -> Option<Box<dyn ArtifactStore>> {
+        Some(Box::new(Desk(self.desk.take()?)))
     }
 }
 
@@ -81,13 +96,21 @@ impl SessionWorker for LocalSessions {
         output: &mut dyn StepSink,
         mut interrupted: watch::Receiver<Option<String>>,
     ) -> StepEnd {
-        let StepOrder { session, generation, number, request } = order;
+        let StepOrder { session, generation, number, mut request } = order;
+        let (mut files, named) = match session_request::files(std::mem::take(&mut request.files)) {
+            Ok(made) => made,
+            Err(error) => return StepEnd::Errored(failure(&error.into())),
+        };
         let spec = match session_request::step(number, request) {
             Ok(spec) => spec,
             Err(error) => return StepEnd::Errored(failure(&error.into())),
         };
         let (canceller, cancel) = cancellation();
-        let mut sink = Sink(output);
+        let desk = output.artifacts();
+        if let Err(message) = open_inputs(&mut files, named, desk.as_deref()).await {
+            return StepEnd::Errored(SessionFailure::new("files_refused", message));
+        }
+        let mut sink = Sink { sink: output, files, desk };
         let run = self.sessions.step(&session, generation, spec, &mut sink, cancel);
         let listen = async {
             if let Ok(by) = interrupted.wait_for(Option::is_some).await.map(|by| by.clone()) {
@@ -379,6 +402,8 @@ fn result(end: cofferdam_worker::StepEnd) -> StepResult {
         execution_count,
         is_restarted,
         state_kept,
+        artifacts,
+        artifacts_skipped,
         warnings,
     } = end;
     StepResult {
@@ -398,6 +423,8 @@ fn result(end: cofferdam_worker::StepEnd) -> StepResult {
         state_kept,
         limits_hit,
         duration_ms: duration.as_millis() as u64,
+        artifacts,
+        artifacts_skipped,
         warnings,
     }
 }

@@ -370,7 +370,9 @@ const SWAP: &str = "import ctypes\nswap = ctypes.CDLL(None).renameat2\nwhile Tru
 #[test]
 fn a_guest_that_swaps_a_folder_for_a_link_leads_nobody_astray() {
     let bed = Bed::new();
-    bed.shell("mkdir -p /tmp/trap d/sub; echo astray > /tmp/trap/secret; echo mine > d/sub/mine; ln -s /tmp/trap l");
+    bed.shell(
+        "mkdir -p /tmp/trap d/sub; echo astray > /tmp/trap/secret; echo mine > d/sub/mine; ln -s /tmp/trap l",
+    );
     let process = json!({"command": ["python3", "-c", SWAP], "workdir": "/workspace"}).to_string();
     assert_eq!(bed.client.post(&bed.path("processes"), &process).status, 201);
     let naive = "i=0; while [ $i -lt 400 ]; do echo x > d/naive$i; cat d/secret 2>/dev/null; i=$((i + 1)); done; ls /tmp/trap";

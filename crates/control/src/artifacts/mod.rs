@@ -14,8 +14,8 @@ mod sweep;
 mod upload;
 mod view;
 
-pub(crate) use job::Keeper;
 pub use job::{ArtifactDesk, Reader};
+pub(crate) use job::{Keeper, Owner};
 pub use read::Download;
 pub use settings::ArtifactSettings;
 pub use upload::Upload;

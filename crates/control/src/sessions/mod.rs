@@ -1,5 +1,6 @@
 //! Sessions and their steps, a file a verb.
 
+mod artifact_create;
 mod context_restart;
 mod create;
 mod delete;

@@ -14,6 +14,8 @@ fn new(id: &str, size_bytes: i64) -> NewArtifact {
         id: id.to_owned(),
         tenant: TENANT.to_owned(),
         job: None,
+        session: None,
+        step: None,
         name: format!("name of {id}"),
         content_type: "text/plain".to_owned(),
         size_bytes,
@@ -58,7 +60,7 @@ async fn ready(store: &Store, id: &str, size: i64) {
 }
 
 async fn ids(store: &Store, tenant: &str, job: Option<&str>) -> Vec<String> {
-    let filter = ArtifactFilter { job: job.map(str::to_owned), limit: 100, before: None };
+    let filter = ArtifactFilter { job: job.map(str::to_owned), limit: 100, ..ArtifactFilter::default() };
     store.artifacts(tenant, &filter).await.unwrap().into_iter().map(|artifact| artifact.id).collect()
 }
 

@@ -40,6 +40,9 @@ pub enum SessionError {
     #[error("the program could not be started")]
     Start(#[source] BackendError),
 
+    #[error("a file could not be put into the session")]
+    File(#[source] BackendError),
+
     #[error("the image has no {program}, which {language} needs")]
     MissingRuntime { language: &'static str, program: String },
 
@@ -77,6 +80,7 @@ impl SessionError {
             Self::Archive { .. } => "archive_refused",
             Self::Busy => "busy",
             Self::Start(_) => "not_startable",
+            Self::File(_) => "files_refused",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",
             Self::Backend(BackendError::NotFound { .. }) => "not_found",

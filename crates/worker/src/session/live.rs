@@ -6,7 +6,8 @@ use super::process::Processes;
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
 use super::watch::Watches;
 use super::{SessionError, code, command};
-use crate::job::{Cancellation, Request};
+use crate::artifacts::{ArtifactStore, Collected, Known, collect_new};
+use crate::job::{ArtifactsWanted, Cancellation, FileIn, Request};
 use crate::pool::WaitingInterpreter;
 use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, contract, session_env};
 use cofferdam_backend::{Sandbox, Stats};
@@ -28,6 +29,8 @@ pub(super) struct Live {
     contexts: Contexts,
     pub(super) processes: Processes,
     pub(super) watches: Watches,
+    /// Those that are some step's already.
+    known_artifacts: tokio::sync::Mutex<Known>,
     ahead: Ahead,
 }
 
@@ -40,8 +43,8 @@ impl Live {
     ) -> Self {
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
-        let watches = Watches::default();
-        Self { spec, sandbox_id, sandbox, contexts, processes, watches, ahead }
+        let (watches, known_artifacts) = (Watches::default(), tokio::sync::Mutex::default());
+        Self { spec, sandbox_id, sandbox, contexts, processes, watches, known_artifacts, ahead }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.
@@ -86,6 +89,7 @@ impl Live {
             }
         };
         output.begun().await;
+        self.put_files(output.files()).await?;
         let mut end = match step.work {
             StepWork::Command { argv, stdin, workdir } => {
                 let program =
@@ -112,7 +116,26 @@ impl Live {
             }
         };
         end.warnings.extend(warnings);
+        if let Some(store) = output.artifacts() {
+            self.take_artifacts(store, &mut end).await;
+        }
         Ok(end)
+    }
+
+    async fn put_files(&self, files: Vec<FileIn>) -> Result<(), SessionError> {
+        for FileIn { path, mode, content } in files {
+            self.sandbox.write_file(&path, mode, content).await.map_err(SessionError::File)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what is new in the artifacts folder. One step at a time: what two left at once is the first one's.
+    async fn take_artifacts(&self, store: Box<dyn ArtifactStore>, end: &mut StepEnd) {
+        let mut known = self.known_artifacts.lock().await;
+        let wanted = ArtifactsWanted::Stored(store);
+        let most = self.spec.limits.disk.bytes();
+        let Collected { taken, skipped } = collect_new(&*self.sandbox, wanted, most, &mut known).await;
+        (end.artifacts, end.artifacts_skipped) = (taken, skipped);
     }
 
     /// Ends the interpreter of a context, whatever it does; the next step has a new one.

@@ -1,6 +1,7 @@
 //! `/v1/sessions`, and what is in one.
 
 mod archive;
+mod artifacts;
 mod contexts;
 mod files;
 mod links;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
         .merge(contexts::routes())
         .merge(files::routes())
         .merge(archive::routes())
+        .merge(artifacts::routes())
         .merge(links::routes())
         .merge(search::routes())
         .merge(watch::routes())
