@@ -407,3 +407,108 @@ fn a_guest_that_swaps_a_folder_for_a_link_leads_nobody_astray() {
     assert!(!trap.contains("up-") && !trap.contains("sub"), "{trap}");
     assert!(refused > 0, "the swap was never met: {taken} taken, {sent} sent");
 }
+
+fn step(bed: &Bed, body: &Value) -> Value {
+    let answer = bed.client.post(&bed.path("steps?wait_ms=60000"), &body.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+#[test]
+fn what_a_step_leaves_is_its_artifact_and_outlives_the_session() {
+    let bed = Bed::new();
+    let names = |step: &Value| -> Vec<String> {
+        let all = step["result"]["artifacts"].as_array().expect("artifacts").iter();
+        all.map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
+    };
+    let first = step(
+        &bed,
+        &json!({"command": "mkdir $CYNODE_ARTIFACTS_DIR/d; echo one > $CYNODE_ARTIFACTS_DIR/d/a; ln -s /etc/passwd $CYNODE_ARTIFACTS_DIR/l"}),
+    );
+    assert_eq!(names(&first), ["d/a"], "{first}");
+    assert_eq!(first["result"]["artifacts_skipped"][0]["path"], "l", "{first}");
+    let id = first["result"]["artifacts"][0]["id"].as_str().expect("an id").to_owned();
+    let second = step(&bed, &json!({"language": "python", "code": "1"}));
+    assert_eq!(names(&second), [""; 0], "nothing is new: {second}");
+    let third = step(&bed, &json!({"command": "echo two, longer > $CYNODE_ARTIFACTS_DIR/d/a"}));
+    assert_eq!(names(&third), ["d/a"], "it was changed: {third}");
+    // A file that somebody asks for, by another name.
+    bed.shell("echo asked > report.txt");
+    let kept = bed.client.post(&bed.path("artifacts"), r#"{"path":"report.txt","name":"r.txt"}"#);
+    assert_eq!(kept.status, 201, "{kept:?}");
+    let kept = kept.json();
+    assert_eq!(
+        (&kept["name"], &kept["size_bytes"], &kept["session_id"]),
+        (&json!("r.txt"), &json!(6), &json!(bed.session))
+    );
+    for (body, status) in [
+        (r#"{"path":"missing"}"#, 404),
+        (r#"{"path":"."}"#, 422),
+        (r#"{"path":"report.txt","name":""}"#, 422),
+    ] {
+        assert_eq!(bed.client.post(&bed.path("artifacts"), body).status, status, "{body}");
+    }
+    let listed = bed.get("artifacts");
+    let steps: Vec<_> =
+        listed["artifacts"].as_array().expect("artifacts").iter().map(|one| &one["step_id"]).collect();
+    assert_eq!(steps, [&Value::Null, &third["id"], &first["id"]], "{listed}");
+    // They are files of other steps, and are there when the session is not.
+    let taken = step(
+        &bed,
+        &json!({"command": "cat in/a", "files": [{"path": "in/a", "artifact": id}, {"path": "b", "content": "x"}]}),
+    );
+    assert_eq!(taken["result"]["stdout"], "one\n", "{taken}");
+    for (files, field) in [
+        (json!([{"path": "a", "artifact": "art-aaaaaaaaaaaaaaaa"}]), "files[0].artifact"),
+        (json!([{"path": "/etc/x", "content": "x"}]), "files[0].path"),
+        (json!([{"path": "a", "content": "x", "content_base64": "eA=="}]), "files[0].content"),
+        (json!([{"path": "a", "content_base64": "!"}]), "files[0].content_base64"),
+    ] {
+        let refused =
+            bed.client.post(&bed.path("steps"), &json!({"command": "true", "files": files}).to_string());
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert!(refused.body.contains(field), "{field}: {refused:?}");
+    }
+    let session = format!("/v1/sessions/{}", bed.session);
+    assert_eq!(bed.client.send("DELETE", &session, "", "").expect("an answer").status, 204);
+    assert_eq!(bed.client.get(&format!("/v1/artifacts/{id}/content")).body, "one\n");
+    assert_eq!(bed.get("artifacts")["artifacts"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_signed_address_is_good_for_one_file() {
+    let bed = Bed::new();
+    bed.shell("echo mine > 'a b.txt'; echo other > other");
+    let sign = |body: Value| bed.client.post(&bed.path("files/url"), &body.to_string());
+    let link = sign(json!({"path": "a b.txt", "ttl_seconds": 60}));
+    assert_eq!(link.status, 201, "{link:?}");
+    let url = link.json()["url"].as_str().expect("an address").to_owned();
+    let nobody = bed.client.without_key();
+    let read = nobody.get(&url);
+    assert_eq!((read.status, read.body.as_str()), (200, "mine\n"), "{read:?}");
+    for wrong in [
+        url.replace("a%20b.txt", "other"),
+        url.replace("a%20b.txt", "a%20b%2Etxt"),
+        url.replace("expires=", "expires=1"),
+        format!("{url}&path=other"),
+        url.split_once("&signature").expect("a signature").0.to_owned(),
+    ] {
+        assert_eq!(nobody.get(&wrong).status, 403, "{wrong}");
+    }
+    assert_eq!(nobody.send("PUT", &url, "", "x").expect("an answer").status, 403, "another method");
+    let put = sign(json!({"path": "up.txt", "method": "PUT", "size_bytes": 5})).json();
+    let put = put["url"].as_str().expect("an address").to_owned();
+    assert_eq!(nobody.send("PUT", &put, "", "123456").expect("an answer").status, 413);
+    assert_eq!(nobody.send("PUT", &put, "", "12345").expect("an answer").status, 200);
+    assert_eq!(bed.shell("cat up.txt"), "12345");
+    for (body, status) in [
+        (json!({"path": "missing"}), 404),
+        (json!({"path": "."}), 422),
+        (json!({"path": "x", "method": "PUT"}), 422),
+        (json!({"path": "other", "method": "DELETE"}), 422),
+        (json!({"path": "other", "ttl_seconds": 0}), 422),
+        (json!({"path": "other", "size_bytes": 5}), 422),
+    ] {
+        assert_eq!(sign(body.clone()).status, status, "{body}");
+    }
+}
