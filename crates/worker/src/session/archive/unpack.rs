@@ -212,7 +212,7 @@ impl Unpacking<'_> {
         let path = self.inside(&name)?;
         let (sandbox, mode) = (&self.live.sandbox, mode & 0o777);
         let mut first = Vec::with_capacity(PIECE_BYTES);
-        content.take(PIECE_BYTES as u64).read_to_end(&mut first).map_err(unreadable)?;
+        content.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut first).map_err(unreadable)?;
         let written = if first.len() < PIECE_BYTES {
             self.count(&name, first.len())?;
             self.wait(sandbox.write_file(&path, mode, Box::new(io::Cursor::new(first)))).map(drop)
@@ -229,7 +229,7 @@ impl Unpacking<'_> {
                     break;
                 }
                 piece = Vec::with_capacity(PIECE_BYTES);
-                content.take(PIECE_BYTES as u64).read_to_end(&mut piece).map_err(unreadable)?;
+                content.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece).map_err(unreadable)?;
             }
             pipe.finish_blocking();
             self.wait(writing)
