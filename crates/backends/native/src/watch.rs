@@ -67,6 +67,10 @@ impl NativeWatcher {
         let (errno, fd) = connection.ask(request, message).await?;
         let failed = |error| BackendError::failed(format!("watching {root}"), error);
         let fd = fd.filter(|_| errno == 0).ok_or_else(|| failed(io::Error::from_raw_os_error(errno)))?;
+        #[expect(
+            deprecated,
+            reason = "sound for a descriptor that is owned and never replaced; the other is unsafe"
+        )]
         let events = AsyncFd::with_interest(fd, Interest::READABLE).map_err(failed)?;
         let mut watcher = Self {
             connection: Arc::clone(connection),

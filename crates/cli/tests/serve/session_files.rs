@@ -155,8 +155,10 @@ fn a_folder_goes_there_and_back_with_its_modes() {
     let unzip = unzip.expect("unzip runs");
     assert!(unzip.status.success(), "{unzip:?}");
     assert_eq!(shown(&bed.local("tree")), shown(&bed.local("unzipped")));
-    let zip = Command::new("zip").args(["-q", "-r", "-y", "-", "."]).current_dir(bed.local("tree")).output();
-    let (status, written) = bed.put("archive?path=zipped&format=zip", &zip.expect("zip runs").stdout);
+    let zip = Command::new("zip").args(["-q", "-r", "-y", "../b.zip", "."]).current_dir(bed.local("tree")).status();
+    assert!(zip.expect("zip runs").success());
+    let zip = std::fs::read(bed.local("b.zip")).expect("a file");
+    let (status, written) = bed.put("archive?path=zipped&format=zip", &zip);
     assert_eq!((status, &written["files"]), (200, &json!(5)), "{written}");
     bed.copied(&format!("{}:zipped", bed.session), "from-zip");
     assert_eq!(shown(&bed.local("tree")), shown(&bed.local("from-zip")));
