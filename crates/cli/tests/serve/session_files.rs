@@ -155,7 +155,8 @@ fn a_folder_goes_there_and_back_with_its_modes() {
     let unzip = unzip.expect("unzip runs");
     assert!(unzip.status.success(), "{unzip:?}");
     assert_eq!(shown(&bed.local("tree")), shown(&bed.local("unzipped")));
-    let zip = Command::new("zip").args(["-q", "-r", "-y", "../b.zip", "."]).current_dir(bed.local("tree")).status();
+    let zip =
+        Command::new("zip").args(["-q", "-r", "-y", "../b.zip", "."]).current_dir(bed.local("tree")).status();
     assert!(zip.expect("zip runs").success());
     let zip = std::fs::read(bed.local("b.zip")).expect("a file");
     let (status, written) = bed.put("archive?path=zipped&format=zip", &zip);

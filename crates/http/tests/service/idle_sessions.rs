@@ -1,10 +1,12 @@
 //! Sessions that only pretend: they are there, and have nothing in them.
 
 use async_trait::async_trait;
-use cofferdam_api::{ArchiveWritten, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, TerminalSize};
+use cofferdam_api::{
+    ArchiveWritten, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, TerminalSize,
+};
 use cofferdam_control::{
-    ArchiveKind, FileReader, FileSearch, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd,
-    StepOrder, StepSink, WatchTold,
+    ArchiveKind, FileReader, FileSearch, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
+    SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 use cofferdam_core::{GuestPath, SessionId};
 use std::time::Duration;

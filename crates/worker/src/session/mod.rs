@@ -50,9 +50,9 @@ pub struct Sessions {
     heavy: Arc<Semaphore>,
 }
 
-/// Archives on their way and searches, of all sessions together. Each may hold a thread, and those are shared with
-/// everything that reads or writes a file.
-const MAX_HEAVY: usize = 32;
+/// Archives on their way in and searches, of all sessions together. Each may hold a thread, and those (512 of them) are
+/// shared with everything that reads or writes a file.
+const MAX_HEAVY: usize = 128;
 
 impl Sessions {
     pub fn new(pool: Arc<Pool>) -> Self {

@@ -59,11 +59,10 @@ impl Sessions {
         format: ArchiveFormat,
     ) -> Result<Reader, SessionError> {
         let live = self.find(id, generation)?;
-        let permit = self.heavy()?;
         if live.sandbox.stat(path).await?.kind != EntryKind::Folder {
             return Err(not_a_folder(path));
         }
-        Ok(pack::start(Arc::clone(&live.sandbox), path.clone(), format, permit))
+        Ok(pack::start(Arc::clone(&live.sandbox), path.clone(), format))
     }
 
     /// Unpacks an archive into a folder, which is made if it is not there. Until all of the archive was seen and is as

@@ -9,20 +9,13 @@ use cofferdam_images::zip::{ZipKind, ZipWriter};
 use std::io;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The sandbox's user, as whom everything in it is made.
 const OWNER: u64 = 1000;
 
-pub(super) fn start(
-    sandbox: Arc<dyn Sandbox>,
-    root: GuestPath,
-    format: ArchiveFormat,
-    permit: OwnedSemaphorePermit,
-) -> Reader {
+pub(super) fn start(sandbox: Arc<dyn Sandbox>, root: GuestPath, format: ArchiveFormat) -> Reader {
     let (out, reader) = pipe();
     tokio::spawn(async move {
-        let _permit = permit;
         let writer = match format {
             ArchiveFormat::Tar => Writer::Tar,
             ArchiveFormat::Zip => Writer::Zip(Box::default()),
