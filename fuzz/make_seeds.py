@@ -5,8 +5,10 @@ Run it after a change of a format: fuzz/make_seeds.py. Files that fuzzing added 
 the seeds no longer decode. What has to be signed comes from `cargo run -p cofferdam-proof --example seeds`.
 """
 
+import io
 import struct
 import tarfile
+import zipfile
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -57,6 +59,10 @@ INIT_REQUEST = {
     "group-folder": u32(9, 1, 0),
     "group-unknown": u32(9, 2, 0),
     "list": u32(10, 1, 1000) + text("/workspace"),
+    "set-mode": u32(13, 1, 0o750) + text("workspace/a"),
+    "link": u32(14, 1) + text("workspace/a") + text("../b"),
+    "watch": u32(15, 1),
+    "watch-trailing": u32(15, 1, 2),
     "unknown": u32(99),
     "empty": b"",
 }
@@ -248,7 +254,44 @@ IMAGE_TAR = {
     "unknown-kind": resummed(tar(FILE)[:156] + b"Z" + tar(FILE)[157:]),
 }
 
+
+
+def zipped(*entries, method=zipfile.ZIP_DEFLATED, streamed=False):
+    """An archive of (name, mode, data); streamed, with sizes behind the bytes."""
+    class Unseekable(io.BytesIO):
+        def seek(self, *_):
+            raise OSError("it only goes on")
+
+        tell = seek
+
+    out = Unseekable() if streamed else io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, mode, data in entries:
+            info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+            info.create_system, info.external_attr, info.compress_type = 3, mode << 16, method
+            archive.writestr(info, data)
+    return out.getvalue()
+
+
+ZIP_ALL = [("d/", 0o040755, b""), ("d/f", 0o100644, b"x" * 2000), ("l", 0o120777, b"d/f"), ("e", 0o100600, b"")]
+ZIP = zipped(*ZIP_ALL)
+FOLDER_ZIP = {
+    "empty": b"",
+    "nothing": zipped(),
+    "deflated": ZIP,
+    "stored": zipped(*ZIP_ALL, method=zipfile.ZIP_STORED),
+    "streamed": zipped(*ZIP_ALL[1:], streamed=True),
+    "dot-dot": zipped(("../../a", 0o100644, b"x")),
+    "cut": ZIP[:-30],
+    "no-end": ZIP[:60],
+    "renamed-at-the-end": ZIP[:-60] + ZIP[-60:].replace(b"e", b"g", 1),
+    "encrypted": ZIP[:6] + b"\1" + ZIP[7:],
+    "unknown-method": ZIP[:8] + b"\x0c" + ZIP[9:],
+    "before": b"x" + ZIP,
+}
+
 SEEDS = {
+    "folder_zip": FOLDER_ZIP,
     "image_tar": IMAGE_TAR,
     "kernel_frame": KERNEL_FRAME,
     "init_request": INIT_REQUEST,

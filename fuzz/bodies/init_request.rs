@@ -36,6 +36,15 @@ pub(crate) fn run(data: &[u8]) {
             let (Ok(from), Ok(to)) = (from.to_str(), to.to_str()) else { return };
             protocol::encode_rename(&mut buffer, request, from, to)
         }
+        Request::SetMode { request, mode, path } => {
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_set_mode(&mut buffer, request, mode, path)
+        }
+        Request::Link { request, path, target } => {
+            let (Ok(path), Ok(target)) = (path.to_str(), target.to_str()) else { return };
+            protocol::encode_link(&mut buffer, request, path, target)
+        }
+        Request::Watch { request } => protocol::encode_watch(&mut buffer, request),
         // The host says it by closing the socket; there is nothing to encode.
         Request::Stop => return,
     };

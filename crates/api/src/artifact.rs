@@ -52,6 +52,19 @@ pub struct LinkRequest {
     pub ttl_seconds: Option<u64>,
 }
 
+/// `POST /v1/sessions/{id}/artifacts`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionArtifactRequest {
+    /// A plain file of the session.
+    #[schema(example = "/workspace/report.pdf")]
+    pub path: String,
+    /// What the artifact is called; the last name of the path, unless given.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 255, example = "report.pdf")]
+    pub name: Option<String>,
+}
+
 /// An artifact, as it is answered everywhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Artifact {
@@ -59,6 +72,12 @@ pub struct Artifact {
     pub id: String,
     /// Of the job that left it; none for an upload.
     pub job_id: Option<String>,
+    /// Of the session that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Of the step that made it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
     pub name: String,
     pub size_bytes: u64,
     pub sha256: Option<String>,

@@ -24,12 +24,16 @@ mod webhook;
 mod worker;
 
 pub use artifact::{
-    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest, SignedUrl,
+    Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest,
+    SessionArtifactRequest, SignedUrl,
 };
 pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
-pub use file::{FileInfo, FileKind, FileList, FolderRequest, MoveRequest};
+pub use file::{
+    ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileLinkRequest, FileList, FileMatch,
+    FileMatches, FolderRequest, MoveRequest, WatchReadyData,
+};
 pub use health::Health;
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,

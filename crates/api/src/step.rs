@@ -1,7 +1,7 @@
 //! Steps of a session on the wire.
 
-use crate::Command;
-use cofferdam_core::{JobState, LimitHit, Outcome};
+use crate::{Command, InlineFile};
+use cofferdam_core::{Artifact, JobState, LimitHit, Outcome, SkippedArtifact};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -33,6 +33,8 @@ pub struct StepRequest {
     /// Where the command runs; /workspace, unless given.
     #[schema(example = "/workspace")]
     pub workdir: Option<String>,
+    /// Put into the workspace when its turn comes, before it begins.
+    pub files: Vec<InlineFile>,
     /// The step is ended after this time. Five minutes, unless it says otherwise.
     #[schema(minimum = 1, example = 30000)]
     pub timeout_ms: Option<u64>,
@@ -137,6 +139,11 @@ pub struct StepResult {
     pub limits_hit: Vec<LimitHit>,
     #[serde(default)]
     pub duration_ms: u64,
+    /// What is new in the artifacts folder since the step before.
+    #[serde(default)]
+    pub artifacts: Vec<Artifact>,
+    #[serde(default)]
+    pub artifacts_skipped: Vec<SkippedArtifact>,
     #[serde(default)]
     pub warnings: Vec<String>,
 }

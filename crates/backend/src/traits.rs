@@ -4,7 +4,7 @@ use crate::{BackendError, ProcessSpec, Result, SandboxSpec};
 use async_trait::async_trait;
 use cofferdam_core::{GuestPath, IsolationReport, Limits, ResourceUsage};
 use std::fmt::Debug;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 pub type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub disk: bool,
     pub writable_root: bool,
     pub change_limits: bool,
+    /// Whether changes of files can be watched.
+    pub watch: bool,
 }
 
 /// Makes sandboxes.
@@ -96,6 +98,32 @@ pub struct Entry {
     pub size_bytes: u64,
 }
 
+/// What happened to a path that is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    Created,
+    /// Its content or its mode.
+    Modified,
+    Removed,
+    /// From another path below the one that is watched.
+    Moved {
+        from: Vec<u8>,
+    },
+}
+
+/// One change, in the order in which they happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watched {
+    Changed {
+        /// Below the folder that is watched, in raw bytes.
+        path: Vec<u8>,
+        kind: EntryKind,
+        change: Change,
+    },
+    /// More happened than could be followed, so something is missing from here on.
+    Missed,
+}
+
 /// What a sandbox used so far and which limits it ran into. Unknown is `None`, never 0.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
@@ -122,6 +150,14 @@ pub trait Sandbox: Debug + Send + Sync {
     /// Makes or replaces a plain file with what comes out of `content`, parents included.
     async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64>;
 
+    /// Like `read_file`, from a byte on.
+    async fn read_file_from(&self, path: &GuestPath, first: u64) -> Result<Reader> {
+        let mut reader = self.read_file(path).await?;
+        let passed = tokio::io::copy(&mut (&mut reader).take(first), &mut tokio::io::sink()).await;
+        passed.map_err(|error| BackendError::failed(format!("reading {path}"), error))?;
+        Ok(reader)
+    }
+
     async fn make_folder(&self, path: &GuestPath) -> Result<()>;
 
     /// The entries of a folder, at most `limit` of them.
@@ -140,6 +176,26 @@ pub trait Sandbox: Debug + Send + Sync {
     /// Gives something another name; what has that name already is replaced, at once. Parents are made.
     async fn rename(&self, _from: &GuestPath, _to: &GuestPath) -> Result<()> {
         Err(BackendError::Unsupported { backend: "sandbox's", what: "rename a file" })
+    }
+
+    /// Sets the permission bits of a plain file or a folder, those that let it run as somebody else excepted.
+    async fn set_mode(&self, _path: &GuestPath, _mode: u32) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "change a file's mode" })
+    }
+
+    /// Makes a link, parents included. Nothing here ever follows it.
+    async fn make_link(&self, _path: &GuestPath, _target: &str) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "make a link" })
+    }
+
+    /// Where a link leads, in raw bytes.
+    async fn read_link(&self, _path: &GuestPath) -> Result<Vec<u8>> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "read a link" })
+    }
+
+    /// Follows what changes in a folder and in those below it, from now on.
+    async fn watch(&self, _path: &GuestPath) -> Result<Box<dyn Watcher>> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "watch files" })
     }
 
     /// Connects to a port on the sandbox's loopback.
@@ -181,6 +237,13 @@ pub trait Process: Debug + Send + Sync {
 
     /// Waits for its end; may be called again, by any handle, and answers the same.
     async fn wait(&self) -> Result<ExitStatus>;
+}
+
+/// Follows the changes in a folder, until it is dropped.
+#[async_trait]
+pub trait Watcher: Send + Sync {
+    /// What changed since the last call, in order; waits until something has. `Gone` once nothing more can come.
+    async fn next(&mut self) -> Result<Vec<Watched>>;
 }
 
 /// A port inside a sandbox on which the host accepts.

@@ -19,7 +19,8 @@ pub(crate) use remote::{
     TenantListArgs, TenantSetArgs,
 };
 pub(crate) use session::{
-    SessionArgs, SessionCommand, SessionCreateArgs, SessionExecArgs, SessionExtendArgs, SessionListArgs,
+    SessionArgs, SessionCommand, SessionCopyArgs, SessionCreateArgs, SessionExecArgs, SessionExtendArgs,
+    SessionListArgs,
 };
 
 const EXAMPLES: &str = "\

@@ -50,6 +50,8 @@ mod proofs;
 mod roles;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/session_files.rs"]
+mod session_files;
 #[path = "serve/sessions.rs"]
 mod sessions;
 #[path = "serve/tls.rs"]

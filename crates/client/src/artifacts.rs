@@ -42,7 +42,7 @@ impl Client {
         let call = self.call(Method::POST, &["v1", "artifacts"]).body(&request)?;
         let made: ArtifactCreated = call.json().await?;
         let file = File::open(path).await.map_err(failed)?;
-        let body = Sending { file, left: size_bytes, buffer: vec![0; PIECE_BYTES], progress };
+        let body = Sending::new(file, size_bytes, progress);
         self.put(&made.upload.url, reqwest::Body::wrap(body)).await?;
         let call = self.call(Method::POST, &["v1", "artifacts", &made.artifact.id, "finalize"]);
         call.body(&FinalizeRequest { sha256: Some(sha256) })?.repeatable().json().await
@@ -76,11 +76,17 @@ fn hex(hash: Sha256) -> String {
 }
 
 /// A file as it is sent.
-struct Sending {
+pub(crate) struct Sending {
     file: File,
     left: u64,
     buffer: Vec<u8>,
     progress: Progress,
+}
+
+impl Sending {
+    pub(crate) fn new(file: File, size_bytes: u64, progress: Progress) -> Self {
+        Self { file, left: size_bytes, buffer: vec![0; PIECE_BYTES], progress }
+    }
 }
 
 impl http_body::Body for Sending {

@@ -9,6 +9,7 @@
 mod artifacts;
 mod audit;
 mod error;
+mod files;
 mod jobs;
 mod keys;
 mod output;
@@ -21,6 +22,7 @@ mod tenants;
 pub use artifacts::{Download, Progress};
 pub use audit::Export;
 pub use error::{ClientError, Refusal, Result};
+pub use files::{ArchiveFormat, FileDownload};
 pub use jobs::JobQuery;
 pub use output::{Output, OutputEvent};
 pub use retry::Patience;

@@ -188,6 +188,17 @@ impl Call<'_> {
         self.attempts(Self::read).await.0
     }
 
+    /// Sends bytes that come once, so it is tried once.
+    pub(crate) async fn send_bytes<T: DeserializeOwned>(self, bytes: reqwest::Body) -> Result<T> {
+        let Self { client, method, url, headers, .. } = &self;
+        let request = client.http.request(method.clone(), url.clone()).headers(headers.clone()).body(bytes);
+        let response = request.send().await.map_err(|source| self.unreachable(source))?;
+        let answer = read_refusal(url, response).await?.bytes().await;
+        let answer = answer.map_err(|source| self.unreachable(source))?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| ClientError::Strange { url: shown(url), what: error.to_string() })
+    }
+
     /// Sends it, and returns when the head of the answer is there.
     pub(crate) async fn open(self) -> Result<Response> {
         self.attempts(Self::send).await.0

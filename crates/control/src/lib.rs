@@ -57,11 +57,12 @@ pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use service::ServiceTokens;
 pub use session_worker::{
-    FileReader, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
-    SessionWorker, StepEnd, StepOrder, StepSink,
+    ArchiveKind, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder,
+    SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 pub use sessions::{
-    FILE_MODE, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view, step_view,
+    FILE_MODE, FollowedFileLink, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view,
+    step_view,
 };
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};

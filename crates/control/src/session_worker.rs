@@ -3,12 +3,12 @@
 use crate::worker::{OutputSink, Stream};
 use async_trait::async_trait;
 use cofferdam_api::{
-    FileInfo, FileList, ProcessRequest, ProcessView, RichResult, SessionRequest, StepRequest, StepResult,
-    TerminalSize,
+    ArchiveWritten, FileChangeData, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, RichResult,
+    SessionRequest, StepRequest, StepResult, TerminalSize,
 };
 use cofferdam_core::{GuestPath, SessionId, TaskId};
 use std::time::Duration;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
 /// One placement of a session on a worker.
@@ -80,6 +80,45 @@ pub struct Placed {
 /// The bytes of a file, on their way in or out.
 pub type FileReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
+/// A folder as one stream of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveKind {
+    Tar,
+    Zip,
+}
+
+impl ArchiveKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tar => "tar",
+            Self::Zip => "zip",
+        }
+    }
+}
+
+/// What is looked for in files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSearch {
+    /// A pattern with `*`, `**`, `?` and `[…]`.
+    pub name: Option<String>,
+    /// A regular expression, for each line.
+    pub content: Option<String>,
+    pub ignores_case: bool,
+    pub limit: usize,
+}
+
+/// What changed in a folder after a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchTold {
+    pub changes: Vec<FileChangeData>,
+    /// Something before these was dropped.
+    pub has_gap: bool,
+    /// Up to where this goes.
+    pub last_seq: u64,
+    /// The folder is gone, and nothing more comes.
+    pub is_over: bool,
+}
+
 /// One piece of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessPiece {
@@ -128,6 +167,62 @@ pub trait SessionWorker: Send + Sync {
         at: &Placed,
         path: &GuestPath,
     ) -> Result<(FileInfo, FileReader), SessionFailure>;
+
+    /// A file from a byte on.
+    async fn read_file_from(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        first: u64,
+    ) -> Result<(FileInfo, FileReader), SessionFailure> {
+        let (info, mut reader) = self.read_file(at, path).await?;
+        let passed = tokio::io::copy(&mut (&mut reader).take(first), &mut tokio::io::sink()).await;
+        passed.map_err(|error| SessionFailure::new("sandbox_failed", error.to_string()))?;
+        Ok((info, reader))
+    }
+
+    /// A folder as an archive, made while it is read.
+    async fn read_archive(
+        &self,
+        _at: &Placed,
+        _path: &GuestPath,
+        _kind: ArchiveKind,
+    ) -> Result<FileReader, SessionFailure> {
+        Err(not_there("archives"))
+    }
+
+    /// Unpacks an archive into a folder. A failure's code is `archive_refused` where it is the archive's fault; its
+    /// message begins with the name of the entry.
+    async fn write_archive(
+        &self,
+        _at: &Placed,
+        _path: &GuestPath,
+        _kind: ArchiveKind,
+        _content: FileReader,
+    ) -> Result<ArchiveWritten, SessionFailure> {
+        Err(not_there("archives"))
+    }
+
+    async fn search_files(
+        &self,
+        _at: &Placed,
+        _path: &GuestPath,
+        _search: FileSearch,
+    ) -> Result<FileMatches, SessionFailure> {
+        Err(not_there("a search"))
+    }
+
+    /// What changed in a folder after a number; where nothing did, what does within a time. Without a number it begins
+    /// now, and the answer says where that is.
+    async fn watch_files(
+        &self,
+        _at: &Placed,
+        _path: &GuestPath,
+        _after: Option<u64>,
+        _time: Duration,
+    ) -> Result<WatchTold, SessionFailure> {
+        Err(not_there("watching files"))
+    }
 
     async fn write_file(
         &self,
@@ -188,4 +283,9 @@ pub trait SessionWorker: Send + Sync {
 
     /// Ends a session and everything in it. When this returns, nothing of it runs any more.
     async fn terminate(&self, id: &SessionId, generation: i64);
+}
+
+/// A worker of an older kind.
+fn not_there(what: &str) -> SessionFailure {
+    SessionFailure::new("unsupported", format!("the session's worker does not have {what}"))
 }

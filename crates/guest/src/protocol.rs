@@ -147,6 +147,30 @@ pub enum Ask {
         path: String,
         limit: usize,
     },
+    Stat {
+        path: String,
+    },
+    /// A plain file or a link, or a folder that is empty.
+    Remove {
+        path: String,
+        is_folder: bool,
+    },
+    /// What has the new name already is replaced. Parents are made.
+    Rename {
+        from: String,
+        to: String,
+    },
+    SetMode {
+        path: String,
+        mode: u32,
+    },
+    MakeLink {
+        path: String,
+        target: String,
+    },
+    ReadLink {
+        path: String,
+    },
     Connect {
         channel: u32,
         port: u16,
@@ -203,6 +227,8 @@ pub enum Answer {
     Done,
     Written { bytes: u64 },
     Entries(Vec<ListEntry>),
+    Stat(Stat),
+    Link(Vec<u8>),
     Stats(Counted),
     Seen(Box<crate::facts::Facts>),
 }
@@ -211,6 +237,15 @@ pub enum Answer {
 pub enum End {
     Exited(i32),
     Signaled(i32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    /// As in a [`ListEntry`].
+    pub kind: char,
+    pub size: u64,
+    pub mode: u32,
+    pub modified_ms: i64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -139,6 +139,8 @@ async fn only_what_the_document_opens_is_open() {
             "/readyz",
             // By a signed address only.
             "/v1/artifacts/{id}/upload",
+            "/v1/sessions/{id}/files/signed",
+            "/v1/sessions/{id}/files/signed",
             "/v1/signing-keys"
         ]
     );

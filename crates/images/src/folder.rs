@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// A folder that is being walked through, and the names in it that are still to come, last first.
+#[derive(Debug)]
 struct Open {
     folder: OwnedFd,
     path: Vec<u8>,
@@ -19,7 +20,8 @@ struct Open {
 }
 
 /// Reads as a tar archive.
-pub(crate) struct FolderTar {
+#[derive(Debug)]
+pub struct FolderTar {
     open: Vec<Open>,
     device: u64,
     /// Where a file with several names was first seen.
@@ -33,7 +35,7 @@ pub(crate) struct FolderTar {
 }
 
 impl FolderTar {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let failed = |error: io::Error| ImageError::source(path, error);
         let folder = fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
@@ -51,7 +53,7 @@ impl FolderTar {
     }
 
     /// Devices, pipes and sockets that are not in the archive.
-    pub(crate) fn left_out(&self) -> u64 {
+    pub fn left_out(&self) -> u64 {
         self.left_out
     }
 

@@ -62,6 +62,22 @@ pub enum Request<'m> {
         from: &'m CStr,
         to: &'m CStr,
     },
+    /// Sets the permission bits of a plain file or a folder.
+    SetMode {
+        request: u32,
+        mode: u32,
+        path: &'m CStr,
+    },
+    /// Makes a link. Where it leads is not looked at: nothing here follows it.
+    Link {
+        request: u32,
+        path: &'m CStr,
+        target: &'m CStr,
+    },
+    /// An inotify instance that counts as the sandbox's own. It watches nothing yet.
+    Watch {
+        request: u32,
+    },
     /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntry`.
     List {
         request: u32,
@@ -132,6 +148,9 @@ const GROUP: u32 = 9;
 const LIST: u32 = 10;
 const REMOVE: u32 = 11;
 const RENAME: u32 = 12;
+const SET_MODE: u32 = 13;
+const LINK: u32 = 14;
+const WATCH: u32 = 15;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -150,6 +169,9 @@ impl<'m> Request<'m> {
             LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
             REMOVE => Self::Remove { request: d.u32()?, is_folder: d.u32()? != 0, path: d.text()? },
             RENAME => Self::Rename { request: d.u32()?, from: d.text()?, to: d.text()? },
+            SET_MODE => Self::SetMode { request: d.u32()?, mode: d.u32()?, path: d.text()? },
+            LINK => Self::Link { request: d.u32()?, path: d.text()?, target: d.text()? },
+            WATCH => Self::Watch { request: d.u32()? },
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
             START_FROM => Self::StartFrom,
@@ -282,6 +304,24 @@ pub fn encode_remove<'b>(
 pub fn encode_rename<'b>(buffer: &'b mut [u8], request: u32, from: &str, to: &str) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
     e.u32(RENAME).u32(request).text(from.as_bytes()).text(to.as_bytes());
+    e.finish()
+}
+
+pub fn encode_set_mode<'b>(buffer: &'b mut [u8], request: u32, mode: u32, path: &str) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(SET_MODE).u32(request).u32(mode).text(path.as_bytes());
+    e.finish()
+}
+
+pub fn encode_link<'b>(buffer: &'b mut [u8], request: u32, path: &str, target: &str) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(LINK).u32(request).text(path.as_bytes()).text(target.as_bytes());
+    e.finish()
+}
+
+pub fn encode_watch(buffer: &mut [u8], request: u32) -> Result<&[u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(WATCH).u32(request);
     e.finish()
 }
 

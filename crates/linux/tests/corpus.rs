@@ -35,6 +35,7 @@ const ELSEWHERE: &[&str] = &[
     "artifact_path",
     "artifact_chunk",
     "artifact_request",
+    "folder_zip",
     "image_tar",
     "kernel_frame",
     "proof_chain",
@@ -66,17 +67,20 @@ fn the_corpus_still_speaks_the_protocol() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let requests = [
         "Group",
+        "Link",
         "List",
         "MakeFolder",
         "Open",
         "Probe",
         "Remove",
         "Rename",
+        "SetMode",
         "Signal",
         "Socket",
         "Start",
         "StartFrom",
         "Stop",
+        "Watch",
     ];
     assert_eq!(kinds("init_request", Request::decode), names(&requests));
     let events = ["Exited", "Failed", "NotStarted", "OutOfMemory", "Ready", "Reply", "Started"];

@@ -28,8 +28,9 @@ pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use session::request as session_request;
 pub use session::{
-    Listed, ProcessNews, ProcessOrder, ProcessPiece, ProcessState, SessionError, SessionSpec, Sessions,
-    Shown, StepEnd, StepOutput, StepSpec, StepWork,
+    ArchiveFormat, FileChange, Listed, Match, Matches, ProcessNews, ProcessOrder, ProcessPiece, ProcessState,
+    Search, SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork, Unpacked,
+    WatchNews,
 };
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

@@ -112,7 +112,7 @@ pub fn inputs(request: &JobRequest) -> Vec<(usize, String)> {
 
 const FILE_MODE: u32 = 0o644;
 
-fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
+pub(crate) fn file((i, file): (usize, InlineFile)) -> Result<FileIn, InvalidValue> {
     let place = format!("files[{i}].path");
     let path = GuestPath::parse_in_workspace(&place, &file.path)?;
     if !path.as_str().starts_with("/workspace/") {

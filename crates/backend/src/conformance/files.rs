@@ -1,7 +1,7 @@
 //! Files between host and sandbox. Names and links inside are chosen by code that nobody trusts.
 
 use super::support::*;
-use crate::{Backend, EntryKind};
+use crate::{Backend, Change, EntryKind, Watched};
 
 pub async fn written_files_read_the_same(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
@@ -201,4 +201,172 @@ pub async fn files_of_the_root_are_readable(backend: &dyn Backend) {
     assert_eq!(read(&*sandbox, "/etc/passwd").await.expect("a file"), inside.as_bytes());
     let entries = sandbox.list_files(&path("/usr"), 1000).await.expect("a list");
     assert!(entries.iter().any(|entry| entry.name == b"bin"), "{entries:?}");
+}
+
+pub async fn stat_tells_what_a_path_is(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "printf 12345 > file; chmod 640 file; mkdir -m 750 folder; ln -s file link; mkfifo fifo; ln -s folder way")
+        .await;
+    for (name, kind, mode) in [
+        ("file", EntryKind::File, Some(0o640)),
+        ("folder", EntryKind::Folder, Some(0o750)),
+        ("link", EntryKind::Link, None),
+        ("fifo", EntryKind::Other, None),
+    ] {
+        let stat = sandbox.stat(&path(&format!("/workspace/{name}"))).await.expect(name);
+        assert_eq!(stat.kind, kind, "{name}");
+        assert!(mode.is_none_or(|mode| stat.mode == mode), "{name}: {:o}", stat.mode);
+        assert!(stat.modified_ms > 1_600_000_000_000, "{name}: {}", stat.modified_ms);
+    }
+    assert_eq!(sandbox.stat(&path("/workspace/file")).await.expect("a file").size_bytes, 5);
+    assert_not_found("a missing file", sandbox.stat(&path("/workspace/missing")).await);
+    assert_not_permitted("behind a link", sandbox.stat(&path("/workspace/way/x")).await);
+}
+
+pub async fn removed_files_are_gone(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "echo kept > target; ln -s target link; echo x > file; mkdir empty full; echo x > full/file; ln -s full way")
+        .await;
+    let remove = async |name: &str, kind| sandbox.remove(&path(&format!("/workspace/{name}")), kind).await;
+    remove("file", EntryKind::File).await.expect("a file");
+    remove("link", EntryKind::Link).await.expect("a link");
+    remove("empty", EntryKind::Folder).await.expect("an empty folder");
+    assert_eq!(sh_ok(&*sandbox, "ls; cat target").await, "full\ntarget\nway\nkept\n");
+    assert_not_found("a file that is gone", remove("file", EntryKind::File).await);
+    assert_refused("a full folder", remove("full", EntryKind::Folder).await);
+    assert_refused("a folder as a file", remove("full", EntryKind::File).await);
+    assert_not_permitted("behind a link", remove("way/file", EntryKind::File).await);
+    assert_not_permitted("a file of the root", sandbox.remove(&path("/etc/passwd"), EntryKind::File).await);
+    assert_eq!(sh_ok(&*sandbox, "ls full").await, "file\n");
+}
+
+pub async fn renamed_files_replace_others(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "echo new > new; echo old > old; mkdir a other; echo in > a/in; ln -s other way").await;
+    let rename = async |from: &str, to: &str| {
+        sandbox.rename(&path(&format!("/workspace/{from}")), &path(&format!("/workspace/{to}"))).await
+    };
+    rename("new", "old").await.expect("a file in the place of another");
+    assert_eq!(sh_ok(&*sandbox, "cat old; test ! -e new").await, "new\n");
+    rename("a", "made/for/it").await.expect("a folder, and those above it");
+    assert_eq!(sh_ok(&*sandbox, "cat made/for/it/in; stat -c %u made").await, "in\n1000\n");
+    assert_not_found("a missing file", rename("missing", "x").await);
+    assert_not_permitted("to behind a link", rename("old", "way/old").await);
+    sh_ok(&*sandbox, "echo x > other/file").await;
+    assert_not_permitted("from behind a link", rename("way/file", "stolen").await);
+    assert_refused("a file in the place of a folder", rename("old", "made").await);
+    assert_eq!(sh_ok(&*sandbox, "cat old other/file; ls other").await, "new\nx\nfile\n");
+}
+
+pub async fn modes_are_set_without_their_special_bits(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "echo x > file; mkdir folder; ln -s file link; chmod 600 file; mkfifo fifo").await;
+    let set = async |name: &str, mode| sandbox.set_mode(&path(&format!("/workspace/{name}")), mode).await;
+    set("file", 0o4755).await.expect("a file");
+    set("folder", 0o2711).await.expect("a folder");
+    assert_eq!(sh_ok(&*sandbox, "stat -c %a file folder").await, "755\n711\n");
+    assert_not_permitted("a link", set("link", 0o600).await);
+    assert_not_permitted("a pipe", set("fifo", 0o600).await);
+    assert_not_permitted("a file of the root", sandbox.set_mode(&path("/etc/passwd"), 0o666).await);
+    assert_not_found("a missing file", set("missing", 0o600).await);
+    assert_eq!(sh_ok(&*sandbox, "stat -c %a file").await, "755\n");
+}
+
+pub async fn links_are_made_and_read_but_not_followed(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "echo x > file; mkdir other; ln -s other way").await;
+    let long = "n".repeat(3000);
+    for (name, target) in [("a/link", "../file"), ("out", "/etc/passwd"), ("long", long.as_str())] {
+        let link = path(&format!("/workspace/{name}"));
+        sandbox.make_link(&link, target).await.expect(name);
+        assert_eq!(sandbox.read_link(&link).await.expect(name), target.as_bytes());
+    }
+    assert_eq!(sh_ok(&*sandbox, "cat a/link; readlink out").await, "x\n/etc/passwd\n");
+    assert_refused("in the place of a file", sandbox.make_link(&path("/workspace/file"), "x").await);
+    assert_not_permitted("behind a link", sandbox.make_link(&path("/workspace/way/x"), "x").await);
+    assert_not_permitted("not a link", sandbox.read_link(&path("/workspace/file")).await);
+    assert_not_found("nothing", sandbox.read_link(&path("/workspace/missing")).await);
+    assert_eq!(sh_ok(&*sandbox, "ls other").await, "");
+}
+
+pub async fn files_are_read_from_a_byte_on(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "printf 0123456789 > file; ln -s file link").await;
+    for (first, rest) in [(0, "0123456789"), (4, "456789"), (10, ""), (99, "")] {
+        let mut reader = sandbox.read_file_from(&path("/workspace/file"), first).await.expect("a file");
+        let mut text = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut reader, &mut text).await.expect("its bytes");
+        assert_eq!(text, rest, "from {first}");
+    }
+    assert_not_permitted("a link", sandbox.read_file_from(&path("/workspace/link"), 1).await.map(drop));
+}
+
+pub async fn changes_are_watched_in_order(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    sh_ok(&*sandbox, "mkdir -p w/old; ln -s /tmp w/way; ln -s w link").await;
+    let started = sandbox.watch(&path("/workspace/w")).await;
+    if !backend.capabilities().watch {
+        return assert_unsupported("watching", started.map(drop));
+    }
+    let mut watcher = started.expect("a watch");
+    assert_not_permitted("a link", sandbox.watch(&path("/workspace/link")).await.map(drop));
+    assert_not_found("nothing", sandbox.watch(&path("/workspace/missing")).await.map(drop));
+    let mut seen = Vec::new();
+    let first = "cd w; echo 1 > a; mv a b; echo 2 >> b; mkdir -p new/deep; echo 3 > new/deep/c; rm b";
+    let second =
+        "cd w; touch /tmp/unseen way/unseen; echo 4 > old/d; mv new moved; echo 5 > moved/deep/e; mv old ..
+        echo 6 > ../old/unseen; rm -r moved; echo end > end";
+    // What is in a new folder is seen once the folder is: so much is waited for before it goes again.
+    for (script, last) in [(first, "new/deep/c"), (second, "end")] {
+        sh_ok(&*sandbox, script).await;
+        while !seen.iter().any(|(path, _)| path == last) {
+            seen.extend(watcher.next().await.expect("news").into_iter().filter_map(told));
+        }
+    }
+    let place = |(path, change): (&str, &str)| {
+        let found: Vec<_> = (0..seen.len()).filter(|&i| seen[i].0 == path && seen[i].1 == change).collect();
+        assert_eq!(found.len(), 1, "{path} {change}: {seen:?}");
+        found[0]
+    };
+    let order = [
+        ("a", "created"),
+        ("b", "from a"),
+        ("new", "created"),
+        ("new/deep", "created"),
+        ("new/deep/c", "created"),
+        ("old/d", "created"),
+        ("moved", "from new"),
+        ("moved/deep/e", "created"),
+        ("old", "removed"),
+        ("moved/deep/e", "removed"),
+        ("moved/deep", "removed"),
+        ("moved", "removed"),
+        ("end", "created"),
+    ];
+    assert!(order.map(place).is_sorted(), "{seen:?}");
+    assert!(place(("b", "from a")) < place(("b", "removed")), "{seen:?}");
+    assert!(!seen.iter().any(|(path, _)| path.contains("unseen")), "{seen:?}");
+}
+
+/// A change in words; what was only written to is left out.
+fn told(news: Watched) -> Option<(String, String)> {
+    let Watched::Changed { path, change, .. } = news else { panic!("nothing was missed: {news:?}") };
+    let change = match change {
+        Change::Created => "created".to_owned(),
+        Change::Modified => return None,
+        Change::Removed => "removed".to_owned(),
+        Change::Moved { from } => format!("from {}", String::from_utf8_lossy(&from)),
+    };
+    Some((String::from_utf8_lossy(&path).into_owned(), change))
+}
+
+pub async fn a_watch_ends_with_its_sandbox(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    if !backend.capabilities().watch {
+        return assert_unsupported("watching", sandbox.watch(&path("/workspace")).await.map(drop));
+    }
+    let mut watcher = sandbox.watch(&path("/workspace")).await.expect("a watch");
+    sandbox.destroy().await.expect("an end");
+    // What was seen on the way may still come, and then nothing more.
+    while watcher.next().await.is_ok() {}
 }

@@ -111,7 +111,15 @@ macro_rules! conformance_cases {
                 folders_are_made,
                 written_files_belong_to_the_sandbox_user,
                 private_files_are_readable_by_the_host,
-                files_of_the_root_are_readable;
+                files_of_the_root_are_readable,
+                stat_tells_what_a_path_is,
+                removed_files_are_gone,
+                renamed_files_replace_others,
+                modes_are_set_without_their_special_bits,
+                links_are_made_and_read_but_not_followed,
+                files_are_read_from_a_byte_on,
+                changes_are_watched_in_order,
+                a_watch_ends_with_its_sandbox;
             ports:
                 connect_reaches_a_listener_inside,
                 connect_reaches_an_ipv6_listener_inside,

@@ -182,6 +182,7 @@ impl Backend for DockerBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
+            watch: false,
         }
     }
 

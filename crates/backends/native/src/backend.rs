@@ -134,6 +134,7 @@ impl Backend for NativeBackend {
             disk: disk::obstacle().is_none(),
             writable_root: self.images.writable_obstacle(&Image::Host).is_none(),
             change_limits: true,
+            watch: true,
         }
     }
 

@@ -16,6 +16,7 @@ mod report;
 mod runtime;
 mod sandbox;
 mod streams;
+mod watch;
 
 pub use backend::NativeBackend;
 pub use cofferdam_linux::launcher::LauncherOptions;

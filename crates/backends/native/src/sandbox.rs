@@ -6,9 +6,10 @@ use crate::launcher::Launcher;
 use crate::ports::{self, V4, V6};
 use crate::process::NativeProcess;
 use crate::report;
+use crate::watch::NativeWatcher;
 use cofferdam_backend::{
     BackendError, Entry, EntryKind, FileStat, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader,
-    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
+    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, Watcher, async_trait,
 };
 use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
@@ -77,6 +78,32 @@ impl Drop for NativeSandbox {
 const READ: i32 = libc::O_RDONLY;
 const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
 
+/// Has init open a path.
+pub(crate) async fn open(
+    connection: &Connection,
+    path: &GuestPath,
+    flags: i32,
+    mode: u32,
+    make_parents: bool,
+) -> Result<OwnedFd> {
+    let request = connection.next();
+    let mut buffer = vec![0; path.as_str().len() + 64];
+    let message = protocol::encode_open(&mut buffer, request, flags, mode, make_parents, path.relative());
+    let (errno, fd) = connection.ask(request, message.map_err(too_large)?).await?;
+    fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))
+}
+
+/// Has init list a folder.
+pub(crate) async fn list(connection: &Connection, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
+    let request = connection.next();
+    let mut buffer = vec![0; path.as_str().len() + 64];
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let message = protocol::encode_list(&mut buffer, request, limit, path.relative()).map_err(too_large)?;
+    let (errno, fd) = connection.ask(request, message).await?;
+    let listing = fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))?;
+    entries(listing).map_err(|e| BackendError::failed(format!("listing {path}"), e))
+}
+
 impl NativeSandbox {
     pub(crate) fn new(
         spec: SandboxSpec,
@@ -142,11 +169,7 @@ impl NativeSandbox {
     }
 
     async fn open(&self, path: &GuestPath, flags: i32, mode: u32, make_parents: bool) -> Result<OwnedFd> {
-        let request = self.connection.next();
-        let mut buffer = vec![0; path.as_str().len() + 64];
-        let message = protocol::encode_open(&mut buffer, request, flags, mode, make_parents, path.relative());
-        let (errno, fd) = self.connection.ask(request, message.map_err(too_large)?).await?;
-        fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))
+        open(&self.connection, path, flags, mode, make_parents).await
     }
 
     /// Opens a path and refuses anything but a plain file: what waits behind a FIFO or a device is the guest's.
@@ -196,6 +219,13 @@ impl Sandbox for NativeSandbox {
         Ok(Box::new(tokio::fs::File::from_std(file)))
     }
 
+    async fn read_file_from(&self, path: &GuestPath, first: u64) -> Result<Reader> {
+        let mut file = self.open_plain(path, READ, 0, false).await?;
+        let sought = file.seek(io::SeekFrom::Start(first));
+        sought.map_err(|e| BackendError::failed(format!("reading {path}"), e))?;
+        Ok(Box::new(tokio::fs::File::from_std(file)))
+    }
+
     async fn write_file(&self, path: &GuestPath, mode: u32, mut content: Reader) -> Result<u64> {
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
         let mut file = tokio::fs::File::from_std(file);
@@ -217,14 +247,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-        let request = self.connection.next();
-        let mut buffer = vec![0; path.as_str().len() + 64];
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let message =
-            protocol::encode_list(&mut buffer, request, limit, path.relative()).map_err(too_large)?;
-        let (errno, fd) = self.connection.ask(request, message).await?;
-        let listing = fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))?;
-        entries(listing).map_err(|e| BackendError::failed(format!("listing {path}"), e))
+        list(&self.connection, path, limit).await
     }
 
     async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
@@ -259,6 +282,42 @@ impl Sandbox for NativeSandbox {
             (0, _) => Ok(()),
             (errno, _) => Err(report::file_error(from, errno)),
         }
+    }
+
+    async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + 64];
+        let message = protocol::encode_set_mode(&mut buffer, request, mode & 0o777, path.relative());
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(path, errno)),
+        }
+    }
+
+    async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + target.len() + 64];
+        let message = protocol::encode_link(&mut buffer, request, path.relative(), target);
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(path, errno)),
+        }
+    }
+
+    async fn read_link(&self, path: &GuestPath) -> Result<Vec<u8>> {
+        let link = self.open(path, libc::O_PATH, 0, false).await?;
+        // The link itself was opened, so nothing is looked up here.
+        match rustix::fs::readlinkat(&link, c"", Vec::new()) {
+            Ok(target) => Ok(target.into_bytes()),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::INVAL) => {
+                Err(BackendError::NotPermitted { path: path.to_string(), reason: "not a link".to_owned() })
+            }
+            Err(errno) => Err(report::file_error(path, errno.raw_os_error())),
+        }
+    }
+
+    async fn watch(&self, path: &GuestPath) -> Result<Box<dyn Watcher>> {
+        Ok(Box::new(NativeWatcher::start(&self.connection, path).await?))
     }
 
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {

@@ -342,6 +342,7 @@ impl Backend for OciBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
+            watch: false,
         }
     }
 

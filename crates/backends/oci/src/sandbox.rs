@@ -5,8 +5,8 @@ use crate::config::{HELPER_PIDS, pids};
 use crate::place::Place;
 use crate::runtime::{Kind, Runtime};
 use cofferdam_backend::{
-    BackendError, Entry, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox,
-    SandboxSpec, Stats, Stdio, Stream, async_trait,
+    BackendError, Entry, EntryKind, FileStat, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader,
+    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
 };
 use cofferdam_core::{GuestPath, IsolationReport, Limits};
 use cofferdam_guest::host::Connection;
@@ -192,6 +192,30 @@ impl Sandbox for OciSandbox {
 
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
         self.connection.list_files(path, limit).await
+    }
+
+    async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
+        self.connection.stat(path).await
+    }
+
+    async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
+        self.connection.remove(path, kind).await
+    }
+
+    async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
+        self.connection.rename(from, to).await
+    }
+
+    async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        self.connection.set_mode(path, mode).await
+    }
+
+    async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+        self.connection.make_link(path, target).await
+    }
+
+    async fn read_link(&self, path: &GuestPath) -> Result<Vec<u8>> {
+        self.connection.read_link(path).await
     }
 
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {

@@ -38,6 +38,16 @@ Examples:
   cofferdam session exec ses-aaaaaaaaaaaaaaaa --lang bash -c 'cd /tmp; pwd'
   cofferdam session exec ses-aaaaaaaaaaaaaaaa -- ls -l";
 
+const COPY_EXAMPLES: &str = "\
+One side is of a session, written as its id, a colon and a path (one that is not absolute is of
+/workspace); the other is of this machine. Folders go with everything in them. Into a folder that is
+there, it is copied under its own name.
+
+Examples:
+  cofferdam session cp data.csv ses-aaaaaaaaaaaaaaaa:
+  cofferdam session cp src ses-aaaaaaaaaaaaaaaa:/workspace/src
+  cofferdam session cp ses-aaaaaaaaaaaaaaaa:out.png .";
+
 const EXTEND_EXAMPLES: &str = "\
 A deadline that is further off already stays.
 
@@ -62,6 +72,9 @@ pub(crate) enum SessionCommand {
     /// Run code or a command in a session, and show its output
     #[command(after_help = EXEC_EXAMPLES)]
     Exec(SessionExecArgs),
+    /// Copy files and folders into a session, or out of it
+    #[command(after_help = COPY_EXAMPLES, visible_alias = "cp")]
+    Copy(SessionCopyArgs),
     /// Put a session's deadline off
     #[command(after_help = EXTEND_EXAMPLES)]
     Extend(SessionExtendArgs),
@@ -131,6 +144,20 @@ pub(crate) struct SessionArgs {
     /// The session's id
     #[arg(value_name = "ID")]
     pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionCopyArgs {
+    /// What is copied
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: String,
+
+    /// Where to
+    #[arg(value_name = "DESTINATION")]
+    pub(crate) destination: String,
 
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,

@@ -1,19 +1,23 @@
 //! The sessions of the worker in the same process, behind the trait that control knows.
 
+use super::desk::Desk;
+use super::local_worker::open_inputs;
 use async_trait::async_trait;
 use cofferdam_api::{
-    FileInfo, FileKind, FileList, ProcessRequest, ProcessView, RichResult, StepError, StepResult,
-    TerminalSize,
+    ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileList, FileMatch, FileMatches,
+    ProcessRequest, ProcessView, RichResult, StepError, StepResult, TerminalSize,
 };
-use cofferdam_backend::{EntryKind, FileStat};
+use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
-    FileReader, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
-    SessionWorker, StepEnd, StepOrder, StepSink, Stream,
+    ArchiveKind, ArtifactDesk, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure,
+    SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream, WatchTold,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
+use cofferdam_worker::artifacts::ArtifactStore;
 use cofferdam_worker::{
-    KernelLanguage, Listed, LiveOutput, OutputStream, Pool, ProcessNews, ProcessState, SessionError,
-    SessionSpec, Sessions, Shown, StepOutput, cancellation, session_request,
+    ArchiveFormat, FileChange, FileIn, KernelLanguage, Listed, LiveOutput, Match, Matches, OutputStream,
+    Pool, ProcessNews, ProcessState, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput,
+    Unpacked, WatchNews, cancellation, session_request,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,29 +42,41 @@ impl LocalSessions {
     }
 }
 
-/// Passes output on from the one trait to the other.
-struct Sink<'s>(&'s mut dyn StepSink);
+/// Passes output on from the one trait to the other, and files and artifacts with it.
+struct Sink<'s> {
+    sink: &'s mut dyn StepSink,
+    files: Vec<FileIn>,
+    desk: Option<Arc<dyn ArtifactDesk>>,
+}
 
 #[async_trait]
 impl LiveOutput for Sink<'_> {
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
-        self.0.push(stream_of(stream), bytes);
+        self.sink.push(stream_of(stream), bytes);
     }
 
     async fn ready(&mut self) {
-        self.0.ready().await;
+        self.sink.ready().await;
     }
 }
 
 #[async_trait]
 impl StepOutput for Sink<'_> {
     async fn begun(&mut self) {
-        self.0.begun().await;
+        self.sink.begun().await;
     }
 
     fn show(&mut self, shown: Shown) {
         let Shown { kind, data } = shown;
-        self.0.show(RichResult { kind, data });
+        self.sink.show(RichResult { kind, data });
+    }
+
+    fn files(&mut self) -> Vec<FileIn> {
+        std::mem::take(&mut self.files)
+    }
+
+    fn artifacts(&mut self) -> Option<Box<dyn ArtifactStore>> {
+        Some(Box::new(Desk(self.desk.take()?)))
     }
 }
 
@@ -80,13 +96,21 @@ impl SessionWorker for LocalSessions {
         output: &mut dyn StepSink,
         mut interrupted: watch::Receiver<Option<String>>,
     ) -> StepEnd {
-        let StepOrder { session, generation, number, request } = order;
+        let StepOrder { session, generation, number, mut request } = order;
+        let (mut files, named) = match session_request::files(std::mem::take(&mut request.files)) {
+            Ok(made) => made,
+            Err(error) => return StepEnd::Errored(failure(&error.into())),
+        };
         let spec = match session_request::step(number, request) {
             Ok(spec) => spec,
             Err(error) => return StepEnd::Errored(failure(&error.into())),
         };
         let (canceller, cancel) = cancellation();
-        let mut sink = Sink(output);
+        let desk = output.artifacts();
+        if let Err(message) = open_inputs(&mut files, named, desk.as_deref()).await {
+            return StepEnd::Errored(SessionFailure::new("files_refused", message));
+        }
+        let mut sink = Sink { sink: output, files, desk };
         let run = self.sessions.step(&session, generation, spec, &mut sink, cancel);
         let listen = async {
             if let Ok(by) = interrupted.wait_for(Option::is_some).await.map(|by| by.clone()) {
@@ -132,6 +156,70 @@ impl SessionWorker for LocalSessions {
     ) -> Result<(FileInfo, FileReader), SessionFailure> {
         let opened = self.sessions.read_file(&at.id, at.generation, path).await;
         opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
+    }
+
+    async fn read_file_from(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        first: u64,
+    ) -> Result<(FileInfo, FileReader), SessionFailure> {
+        let opened = self.sessions.read_file_from(&at.id, at.generation, path, first).await;
+        opened.map(|(stat, reader)| (info(path, &stat), reader)).map_err(|error| failure(&error))
+    }
+
+    async fn read_archive(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        kind: ArchiveKind,
+    ) -> Result<FileReader, SessionFailure> {
+        let opened = self.sessions.read_archive(&at.id, at.generation, path, format(kind)).await;
+        opened.map_err(|error| failure(&error))
+    }
+
+    async fn write_archive(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        kind: ArchiveKind,
+        content: FileReader,
+    ) -> Result<ArchiveWritten, SessionFailure> {
+        let written = self.sessions.write_archive(&at.id, at.generation, path, format(kind), content).await;
+        let Unpacked { files, size_bytes } = written.map_err(|error| failure(&error))?;
+        Ok(ArchiveWritten { files, size_bytes })
+    }
+
+    async fn search_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        search: FileSearch,
+    ) -> Result<FileMatches, SessionFailure> {
+        let FileSearch { name, content, ignores_case, limit } = search;
+        let search =
+            Search::new(name.as_deref(), content.as_deref(), ignores_case, limit).map_err(|error| {
+                SessionFailure::new("invalid_pattern", format!("{}: {}", error.field, error.fix))
+            })?;
+        let found = self.sessions.search_files(&at.id, at.generation, path, search).await;
+        let Matches { found, is_cut } = found.map_err(|error| failure(&error))?;
+        let shown = |Match { path, kind, size_bytes, line }: Match| {
+            let (line, text) = line.unzip();
+            FileMatch { path, kind: kind_of(kind), size_bytes, line, text }
+        };
+        Ok(FileMatches { matches: found.into_iter().map(shown).collect(), truncated: is_cut })
+    }
+
+    async fn watch_files(
+        &self,
+        at: &Placed,
+        path: &GuestPath,
+        after: Option<u64>,
+        time: Duration,
+    ) -> Result<WatchTold, SessionFailure> {
+        let news = self.sessions.watch_files(&at.id, at.generation, path, after, time).await;
+        let WatchNews { changes, has_gap, last_seq, is_over } = news.map_err(|error| failure(&error))?;
+        Ok(WatchTold { changes: changes.into_iter().map(change).collect(), has_gap, last_seq, is_over })
     }
 
     async fn write_file(
@@ -240,6 +328,25 @@ impl SessionWorker for LocalSessions {
     }
 }
 
+fn format(kind: ArchiveKind) -> ArchiveFormat {
+    match kind {
+        ArchiveKind::Tar => ArchiveFormat::Tar,
+        ArchiveKind::Zip => ArchiveFormat::Zip,
+    }
+}
+
+fn change(change: FileChange) -> FileChangeData {
+    let FileChange { seq, path, kind, change } = change;
+    let (change, from) = match change {
+        Change::Created => (FileChangeKind::Created, None),
+        Change::Modified => (FileChangeKind::Modified, None),
+        Change::Removed => (FileChangeKind::Removed, None),
+        Change::Moved { from } => (FileChangeKind::Moved, Some(String::from_utf8_lossy(&from).into_owned())),
+    };
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    FileChangeData { seq, path, kind: kind_of(kind), change, from }
+}
+
 fn stream_of(stream: OutputStream) -> Stream {
     match stream {
         OutputStream::Stdout => Stream::Stdout,
@@ -295,6 +402,8 @@ fn result(end: cofferdam_worker::StepEnd) -> StepResult {
         execution_count,
         is_restarted,
         state_kept,
+        artifacts,
+        artifacts_skipped,
         warnings,
     } = end;
     StepResult {
@@ -314,6 +423,8 @@ fn result(end: cofferdam_worker::StepEnd) -> StepResult {
         state_kept,
         limits_hit,
         duration_ms: duration.as_millis() as u64,
+        artifacts,
+        artifacts_skipped,
         warnings,
     }
 }

@@ -12,8 +12,8 @@ use cofferdam_control::{
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work, cancellation,
-    draw_job_id, draw_sandbox_id, request, sandbox_spec,
+    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work,
+    cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl Worker for LocalWorker {
         };
         let mut cancelled = signals.cancelled;
         let desk = output.artifacts();
-        if let Err(message) = open_inputs(&mut job, inputs, desk.as_deref()).await {
+        if let Err(message) = open_inputs(&mut job.files, inputs, desk.as_deref()).await {
             return RunEnd::Errored { code: "files_refused".into(), message };
         }
         if let Some(desk) = desk {
@@ -136,9 +136,9 @@ impl Worker for LocalWorker {
     }
 }
 
-/// Puts the artifacts that a job was given where its files have nothing yet.
-async fn open_inputs(
-    job: &mut JobSpec,
+/// Puts the artifacts that a job or a step was given where its files have nothing yet.
+pub(super) async fn open_inputs(
+    files: &mut [FileIn],
     inputs: Vec<(usize, String)>,
     desk: Option<&dyn ArtifactDesk>,
 ) -> Result<(), String> {
@@ -146,7 +146,7 @@ async fn open_inputs(
         let refused = |why: String| format!("files[{i}]: the artifact {artifact} cannot be read: {why}");
         let desk = desk.ok_or_else(|| refused("this server has no artifact store".to_owned()))?;
         let content = desk.open(&artifact).await.map_err(|error| refused(error.to_string()))?;
-        job.files[i].content = content;
+        files[i].content = content;
     }
     Ok(())
 }

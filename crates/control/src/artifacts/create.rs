@@ -37,6 +37,8 @@ impl Control {
             id: id.clone(),
             tenant: permit.tenant().to_owned(),
             job: None,
+            session: None,
+            step: None,
             name,
             content_type,
             size_bytes: size_bytes as i64,

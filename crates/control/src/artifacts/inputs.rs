@@ -2,7 +2,7 @@
 
 use crate::terms::Input;
 use crate::{Control, Result};
-use cofferdam_api::JobRequest;
+use cofferdam_api::InlineFile;
 use cofferdam_core::{ArtifactId, InvalidValue};
 use cofferdam_policy::{Action, Permit};
 use cofferdam_proof::Digest;
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 const MAX_INPUTS: usize = 100;
 
 impl Control {
-    /// The artifacts that a request for a job names, by their ids. One that the tenant does not have is refused;
+    /// The artifacts that a request for a job or a step names, by their ids. One that the tenant does not have is refused;
     /// another's is no different.
     pub(crate) async fn check_inputs(
         &self,
         permit: &Permit,
-        request: &JobRequest,
+        files: &[InlineFile],
     ) -> Result<BTreeMap<String, Input>> {
         let mut inputs = BTreeMap::new();
         let named = || {
-            let files = request.files.iter().enumerate();
+            let files = files.iter().enumerate();
             files.filter_map(|(i, file)| file.artifact.as_deref().map(|artifact| (i, artifact)))
         };
         let count = named().count();

@@ -8,7 +8,7 @@ use super::Artifacts;
 use crate::{Control, Result, ids, now_ms};
 use async_trait::async_trait;
 use cofferdam_artifacts::{ArtifactError, Name};
-use cofferdam_core::JobResult;
+use cofferdam_core::{Artifact, JobResult};
 use cofferdam_store::{Attempt, AuditEvent, DoneArtifact, NewArtifact, StoreError};
 use serde_json::json;
 use std::io;
@@ -40,12 +40,29 @@ const AHEAD_MAX: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// Whose the artifacts are.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    /// With the fence of its claim.
+    Job { id: String, fence: i64 },
+    /// A session's, and a step's where one made it.
+    Session { id: String, step: Option<String> },
+}
+
+impl Owner {
+    fn details(&self) -> serde_json::Value {
+        match self {
+            Self::Job { id, .. } => json!({"job": id}),
+            Self::Session { id, step } => json!({"session": id, "step": step}),
+        }
+    }
+}
+
 /// The desk of one run.
 pub(crate) struct Keeper {
     control: Control,
     tenant: String,
-    job: String,
-    fence: i64,
+    owner: Owner,
     /// With the path of each.
     done: Mutex<Vec<(String, DoneArtifact)>>,
     lost: Mutex<Vec<String>>,
@@ -54,20 +71,25 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn new(control: Control, tenant: String, job: String, fence: i64) -> Self {
+    pub(crate) fn new(control: Control, tenant: String, owner: Owner) -> Self {
         let (done, lost) = (Mutex::default(), Mutex::default());
-        Self { control, tenant, job, fence, done, lost, is_away: AtomicBool::new(false) }
+        Self { control, tenant, owner, done, lost, is_away: AtomicBool::new(false) }
     }
 
     /// Makes what was kept readable, and tells the result of it.
     pub(crate) async fn settle(&self, result: &mut JobResult) {
+        self.settle_into(&mut result.artifacts, &mut result.warnings).await;
+    }
+
+    /// The same for a list of what was found, and where warnings go.
+    pub(crate) async fn settle_into(&self, artifacts: &mut Vec<Artifact>, warnings: &mut Vec<String>) {
         let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
         let mut lost = std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner));
         if !done.is_empty() {
             match self.finalize(done.iter().map(|(_, artifact)| artifact.clone()).collect()).await {
                 Ok(()) => {
                     for (path, artifact) in done {
-                        let shown = result.artifacts.iter_mut().find(|shown| shown.path == path);
+                        let shown = artifacts.iter_mut().find(|shown| shown.path == path);
                         if let Some(shown) = shown {
                             (shown.id, shown.sha256) = (Some(artifact.id), Some(artifact.sha256));
                         }
@@ -76,13 +98,11 @@ impl Keeper {
                 Err(_) => lost.extend(done.into_iter().map(|(path, _)| path)),
             }
         }
-        drop_unkept(result, &lost);
+        drop_unkept(artifacts, warnings, &lost);
         if !lost.is_empty() {
             lost.sort();
             let names = lost.join(", ");
-            result
-                .warnings
-                .push(format!("the artifact store does not answer, so these were not kept: {names}"));
+            warnings.push(format!("the artifact store does not answer, so these were not kept: {names}"));
         }
     }
 
@@ -92,14 +112,20 @@ impl Keeper {
             kind: "artifact.created",
             actor: "system".to_owned(),
             resource: String::new(),
-            details: json!({"job": self.job}),
+            details: self.owner.details(),
         };
         let until = self.control.retained_until(event.at_ms);
         let store = &self.control.parts.store;
         let began = tokio::time::Instant::now();
         loop {
-            let (job, done, event) = (self.job.clone(), done.clone(), event.clone());
-            match store.finalize_job_artifacts(job, self.fence, done, until, event).await {
+            let (done, event) = (done.clone(), event.clone());
+            let finalized = match self.owner.clone() {
+                Owner::Job { id, fence } => store.finalize_job_artifacts(id, fence, done, until, event).await,
+                Owner::Session { id, .. } => {
+                    store.finalize_session_artifacts(self.tenant.clone(), id, done, until, event).await
+                }
+            };
+            match finalized {
                 Err(StoreError::Failed(_)) if began.elapsed() < PATIENCE => tokio::time::sleep(AGAIN).await,
                 other => return other,
             }
@@ -124,7 +150,7 @@ impl Keeper {
                 kind: "artifact.discarded",
                 actor: "system".to_owned(),
                 resource: id.clone(),
-                details: json!({"job": self.job}),
+                details: self.owner.details(),
             };
             let _ = self.control.parts.store.delete_artifact(self.tenant.clone(), id, event).await;
             self.control.sweep_soon();
@@ -148,10 +174,16 @@ impl Keeper {
         let quota = self.control.artifact_quota(&self.tenant).await?;
         let now = now_ms();
         let mut counted = if is_over { buffer.len() as u64 } else { AHEAD_MIN };
+        let (job, session, step) = match self.owner.clone() {
+            Owner::Job { id, .. } => (Some(id), None, None),
+            Owner::Session { id, step } => (None, Some(id), step),
+        };
         let artifact = NewArtifact {
             id: id.to_owned(),
             tenant: self.tenant.clone(),
-            job: Some(self.job.clone()),
+            job,
+            session,
+            step,
             name: path.to_owned(),
             content_type: "application/octet-stream".to_owned(),
             size_bytes: counted as i64,
@@ -185,16 +217,14 @@ impl Keeper {
 }
 
 /// What another owner of the run had begun to keep went with it.
-fn drop_unkept(result: &mut JobResult, lost: &[String]) {
-    let unkept = result.artifacts.iter().filter(|shown| shown.id.is_none());
+fn drop_unkept(artifacts: &mut Vec<Artifact>, warnings: &mut Vec<String>, lost: &[String]) {
+    let unkept = artifacts.iter().filter(|shown| shown.id.is_none());
     let unkept: Vec<String> =
         unkept.map(|shown| shown.path.clone()).filter(|path| !lost.contains(path)).collect();
     if !unkept.is_empty() {
-        result.artifacts.retain(|shown| !unkept.contains(&shown.path));
+        artifacts.retain(|shown| !unkept.contains(&shown.path));
         let names = unkept.join(", ");
-        result
-            .warnings
-            .push(format!("another server had these when it went away, so they were not kept: {names}"));
+        warnings.push(format!("another server had these when it went away, so they were not kept: {names}"));
     }
 }
 

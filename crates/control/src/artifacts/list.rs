@@ -10,9 +10,12 @@ impl Control {
         permit: &Permit,
         filter: &ArtifactFilter,
     ) -> Result<Vec<ArtifactRecord>> {
-        // A job that is another's has no artifacts to list, and is not found.
+        // A job or a session that is another's has no artifacts to list, and is not found.
         if let Some(job) = &filter.job {
             self.get_job(permit, job).await?;
+        }
+        if let Some(session) = &filter.session {
+            self.get_session(permit, session).await?;
         }
         Ok(self.parts.store.artifacts(permit.tenant(), filter).await?)
     }

@@ -14,8 +14,8 @@ mod sweep;
 mod upload;
 mod view;
 
-pub(crate) use job::Keeper;
 pub use job::{ArtifactDesk, Reader};
+pub(crate) use job::{Keeper, Owner};
 pub use read::Download;
 pub use settings::ArtifactSettings;
 pub use upload::Upload;
@@ -46,6 +46,10 @@ impl Artifacts {
     pub(crate) fn new(vault: Vault) -> Self {
         let signer = LinkSigner::new(vault.master());
         Self { vault, signer, uploading: Arc::default(), swept: Notify::new() }
+    }
+
+    pub(crate) fn signer(&self) -> &LinkSigner {
+        &self.signer
     }
 
     fn take_upload(&self, id: &str) -> Option<Uploading> {

@@ -9,6 +9,8 @@ pub fn artifact_view(record: ArtifactRecord) -> Artifact {
         id,
         tenant: _,
         job,
+        session,
+        step,
         name,
         content_type,
         size_bytes,
@@ -22,6 +24,8 @@ pub fn artifact_view(record: ArtifactRecord) -> Artifact {
     Artifact {
         id,
         job_id: job,
+        session_id: session,
+        step_id: step,
         name,
         size_bytes: size_bytes.max(0) as u64,
         sha256,

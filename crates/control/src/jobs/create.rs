@@ -43,7 +43,7 @@ impl Control {
         check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
-        let inputs = self.check_inputs(permit, &request).await?;
+        let inputs = self.check_inputs(permit, &request.files).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }

@@ -1,6 +1,6 @@
 //! What a running job tells: its output on its way into the store, when it begins, and where its artifacts go.
 
-use crate::artifacts::{ArtifactDesk, Keeper};
+use crate::artifacts::{ArtifactDesk, Keeper, Owner};
 use crate::output_log::{KeptStream, OutputLog, Right};
 use crate::worker::{OutputSink, Stream};
 use crate::{Control, Phase};
@@ -50,8 +50,8 @@ impl Log {
         most: usize,
         is_elsewhere: bool,
     ) -> Self {
-        let keeper =
-            control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, id.clone(), fence));
+        let owner = Owner::Job { id: id.clone(), fence };
+        let keeper = control.artifacts().is_ok().then(|| Keeper::new(control.clone(), tenant, owner));
         Self {
             keeper: keeper.map(Arc::new),
             output: OutputLog::new(control, id, Right::Job { fence }, handle, most),

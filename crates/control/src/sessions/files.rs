@@ -14,19 +14,19 @@ use std::sync::Arc;
 pub const FILE_MODE: u32 = 0o644;
 
 /// A session that may be used, and the way to it.
-struct Reached {
+pub(super) struct Reached {
     worker: Arc<dyn Worker>,
-    placed: Placed,
+    pub(super) placed: Placed,
 }
 
 impl Reached {
-    fn sessions(&self) -> Result<&dyn SessionWorker> {
+    pub(super) fn sessions(&self) -> Result<&dyn SessionWorker> {
         self.worker.sessions().ok_or(UNREACHABLE)
     }
 }
 
 impl Control {
-    async fn reach_file(
+    pub(super) async fn reach_file(
         &self,
         permit: &Permit,
         session: &str,
@@ -46,16 +46,21 @@ impl Control {
         at.sessions()?.stat_file(&at.placed, &path).await.map_err(refused)
     }
 
-    /// A file's bytes, and what is known of it.
+    /// A file's bytes, and what is known of it. Where they begin is said by whoever knows how many there are.
     pub async fn read_file(
         &self,
         permit: &Permit,
         session: &str,
         path: &str,
+        first: impl FnOnce(u64) -> u64 + Send,
     ) -> Result<(FileInfo, FileReader)> {
         let path = parse("path", path)?;
         let at = self.reach_file(permit, session, "file.read", json!({"path": path.as_str()})).await?;
-        at.sessions()?.read_file(&at.placed, &path).await.map_err(refused)
+        let sessions = at.sessions()?;
+        let info = sessions.stat_file(&at.placed, &path).await.map_err(refused)?;
+        let opened = sessions.read_file_from(&at.placed, &path, first(info.size_bytes)).await;
+        let (_, reader) = opened.map_err(refused)?;
+        Ok((info, reader))
     }
 
     pub async fn list_files(
@@ -110,17 +115,24 @@ impl Control {
 }
 
 /// A path that is not absolute is one of the workspace.
-fn parse(field: &str, text: &str) -> Result<GuestPath> {
+pub(super) fn parse(field: &str, text: &str) -> Result<GuestPath> {
     Ok(GuestPath::parse_in_workspace(field, text)?)
 }
 
-fn refused(failure: SessionFailure) -> ControlError {
+pub(super) fn refused(failure: SessionFailure) -> ControlError {
     let SessionFailure { code, message } = failure;
     match code.as_str() {
         "not_found" => ControlError::NotFound { what: "file" },
         "not_permitted" | "invalid" => {
             let (path, why) = message.split_once(": ").unwrap_or(("", &message));
             InvalidValue::new("path", path, why).into()
+        }
+        "archive_refused" => {
+            let (entry, why) = message.split_once(": ").unwrap_or(("", &message));
+            InvalidValue::new("archive", entry, why).into()
+        }
+        "unsupported" => {
+            ControlError::Unsupported { field: "path", why: "the session's sandbox cannot do that" }
         }
         "disk_full" => ControlError::TooLarge { text: message },
         "session_gone" | "session_stale" => UNREACHABLE,

@@ -1,11 +1,16 @@
 //! Sessions and their steps, a file a verb.
 
+mod artifact_create;
 mod context_restart;
 mod create;
 mod delete;
 mod end;
 mod expire;
 mod extend;
+mod file_archive;
+mod file_link;
+mod file_search;
+mod file_watch;
 mod files;
 mod get;
 mod processes;
@@ -20,6 +25,7 @@ mod step_run;
 mod step_view;
 mod view;
 
+pub use file_link::FollowedFileLink;
 pub use files::FILE_MODE;
 pub(crate) use rooms::Rooms;
 pub use settings::SessionSettings;

@@ -101,7 +101,7 @@ impl Control {
     }
 
     /// Where a session is that is ready.
-    async fn placed(&self, permit: &Permit, session: &str) -> Result<(Arc<dyn Worker>, Placed)> {
+    pub(super) async fn placed(&self, permit: &Permit, session: &str) -> Result<(Arc<dyn Worker>, Placed)> {
         let record = self.get_session(permit, session).await?;
         if record.state != cofferdam_core::SessionState::Ready {
             return Err(ControlError::SessionState { state: record.state, cause: record.cause });

@@ -3,7 +3,9 @@
 use super::step_run::StepAttempt;
 use crate::limits::within_timeout;
 use crate::{Control, ControlError, Result, ids, now_ms, receipts};
-use cofferdam_api::{Command, KERNEL_LANGUAGES, StepRequest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cofferdam_api::{Command, InlineFile, KERNEL_LANGUAGES, StepRequest};
 use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::Permit;
 use cofferdam_store::{Idempotency, NewStep, StepAccepted};
@@ -30,6 +32,8 @@ impl Control {
         idempotency: Option<(String, String)>,
     ) -> Result<SubmittedStep> {
         let kind = check(&mut request)?;
+        check_files(&request.files)?;
+        self.check_inputs(permit, &request.files).await?;
         within_timeout(&self.parts.settings.limits, &mut request.timeout_ms)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
@@ -86,6 +90,27 @@ impl Control {
             other => other.into(),
         }
     }
+}
+
+/// Said before the step is kept, where it can be.
+fn check_files(files: &[InlineFile]) -> Result<()> {
+    for (i, file) in files.iter().enumerate() {
+        let place = format!("files[{i}].path");
+        let path = GuestPath::parse_in_workspace(&place, &file.path)?;
+        if !path.as_str().starts_with("/workspace/") {
+            return Err(InvalidValue::new(&place, file.path.as_str(), "it must lie in /workspace").into());
+        }
+        let given = [&file.content, &file.content_base64, &file.artifact];
+        if given.into_iter().flatten().count() > 1 {
+            let fix = "give one of content, content_base64 and artifact";
+            return Err(InvalidValue::new(&format!("files[{i}].content"), "", fix).into());
+        }
+        if file.content_base64.as_ref().is_some_and(|text| STANDARD.decode(text).is_err()) {
+            let field = format!("files[{i}].content_base64");
+            return Err(InvalidValue::new(&field, "…", "it is not base64").into());
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn check_context(name: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What a running step tells: its output and what it shows, on their way into the store, and when its turn has come.
 
+use crate::artifacts::{ArtifactDesk, Keeper, Owner};
 use crate::output_log::{KeptStream, MAX_BYTES, OutputLog, Right};
 use crate::session_worker::StepSink;
 use crate::worker::{OutputSink, Stream};
@@ -9,6 +10,7 @@ use cofferdam_api::RichResult;
 use cofferdam_core::JobState;
 use cofferdam_store::{OutputEvent, OutputKind, StepRecord};
 use cofferdam_turns::Handle;
+use std::sync::Arc;
 
 /// What is shown takes no more than this in all, and no more than so many pieces.
 const MAX_SHOWN_BYTES: usize = MAX_BYTES;
@@ -16,6 +18,7 @@ const MAX_SHOWN: usize = 256;
 
 pub(super) struct StepLog {
     output: OutputLog,
+    pub(super) keeper: Option<Arc<Keeper>>,
     generation: i64,
     is_queued: bool,
     shown: usize,
@@ -24,10 +27,20 @@ pub(super) struct StepLog {
 }
 
 impl StepLog {
-    pub(super) fn new(control: Control, step: &StepRecord, handle: Handle, most: usize) -> Self {
+    pub(super) fn new(
+        control: Control,
+        step: &StepRecord,
+        tenant: &str,
+        handle: Handle,
+        most: usize,
+    ) -> Self {
+        let owner = Owner::Session { id: step.session.clone(), step: Some(step.id.clone()) };
+        let keeper = control.artifacts().is_ok();
+        let keeper = keeper.then(|| Arc::new(Keeper::new(control.clone(), tenant.to_owned(), owner)));
         let right = Right::Step { generation: step.generation };
         Self {
             output: OutputLog::new(control, step.id.clone(), right, handle, most),
+            keeper,
             generation: step.generation,
             is_queued: step.state == JobState::Queued,
             shown: 0,
@@ -55,6 +68,10 @@ impl OutputSink for StepLog {
 
     async fn ready(&mut self) {
         self.output.ready().await;
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
+        self.keeper.clone().map(|keeper| keeper as _)
     }
 }
 

@@ -35,7 +35,7 @@ impl Control {
     async fn attend_step(&self, attempt: StepAttempt) {
         let StepAttempt { step, tenant, worker, request, handle } = attempt;
         let most = self.step_output_bytes(&tenant, &step.session).await;
-        let mut log = StepLog::new(self.clone(), &step, handle.clone(), most);
+        let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most);
         let end = match self.session_worker(&step.session, &worker) {
             None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
             Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
@@ -52,7 +52,10 @@ impl Control {
                 _ => Some(StepEnd::Errored(SessionFailure::new("unsupported", "its worker has no sessions"))),
             },
         };
-        if let Some(end) = end {
+        if let Some(mut end) = end {
+            if let (StepEnd::Result(result), Some(keeper)) = (&mut end, &log.keeper) {
+                keeper.settle_into(&mut result.artifacts, &mut result.warnings).await;
+            }
             self.finish_step(&step, &tenant, end, log).await;
         }
         self.parts.running.remove(&step.id, &handle);

@@ -59,6 +59,8 @@ pub(super) fn result_of(outcome: Outcome) -> StepResult {
         state_kept: None,
         limits_hit: Vec::new(),
         duration_ms: 0,
+        artifacts: Vec::new(),
+        artifacts_skipped: Vec::new(),
         warnings: Vec::new(),
     }
 }

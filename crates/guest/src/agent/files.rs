@@ -1,8 +1,9 @@
 //! Files, as the sandbox's user and without following a link: names in a sandbox are chosen by its code.
 
-use crate::protocol::ListEntry;
+use crate::protocol::{ListEntry, Stat};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -86,15 +87,68 @@ pub(super) fn list(path: &str, limit: usize) -> Result<Vec<ListEntry>, Errno> {
         }
         // It may be gone by now.
         let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => 'f',
-            FileType::Directory => 'd',
-            FileType::Symlink => 'l',
-            _ => 'o',
-        };
-        entries.push(ListEntry { name: name.to_bytes().to_vec(), kind, size: stat.st_size as u64 });
+        let (kind, size) = (kind(stat.st_mode), stat.st_size as u64);
+        entries.push(ListEntry { name: name.to_bytes().to_vec(), kind, size });
     }
     Ok(entries)
+}
+
+fn kind(mode: u32) -> char {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => 'f',
+        FileType::Directory => 'd',
+        FileType::Symlink => 'l',
+        _ => 'o',
+    }
+}
+
+pub(super) fn stat(path: &str) -> Result<Stat, Errno> {
+    let (folder, name) = parent(path);
+    let folder = walk(folder, false)?;
+    let stat = match name {
+        "" => fstat(&folder)?,
+        name => statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?,
+    };
+    let modified_ms = stat.st_mtime as i64 * 1000 + stat.st_mtime_nsec as i64 / 1_000_000;
+    let mode = stat.st_mode & 0o7777;
+    Ok(Stat { kind: kind(stat.st_mode), size: stat.st_size as u64, mode, modified_ms })
+}
+
+/// The folder of a path and the last name in it, which the root does not have.
+fn place(path: &str, make: bool) -> Result<(OwnedFd, &str), Errno> {
+    let (folder, name) = parent(path);
+    if name.is_empty() { Err(Errno::ACCESS) } else { Ok((walk(folder, make)?, name)) }
+}
+
+pub(super) fn remove(path: &str, is_folder: bool) -> Result<(), Errno> {
+    let (folder, name) = place(path, false)?;
+    unlinkat(&folder, name, if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })
+}
+
+pub(super) fn rename(from: &str, to: &str) -> Result<(), Errno> {
+    let (to, new) = place(to, true)?;
+    let (from, old) = place(from, false)?;
+    renameat(&from, old, &to, new)
+}
+
+pub(super) fn set_mode(path: &str, mode: u32) -> Result<(), Errno> {
+    let (folder, name) = place(path, false)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = openat(&folder, name, flags, Mode::empty()).map_err(|errno| explain(&folder, name, errno))?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile | FileType::Directory => fchmod(&file, Mode::from_raw_mode(mode & 0o777)),
+        _ => Err(Errno::NXIO),
+    }
+}
+
+pub(super) fn make_link(path: &str, target: &str) -> Result<(), Errno> {
+    let (folder, name) = place(path, true)?;
+    symlinkat(target, &folder, name)
+}
+
+pub(super) fn read_link(path: &str) -> Result<Vec<u8>, Errno> {
+    let (folder, name) = place(path, false)?;
+    Ok(readlinkat(&folder, name, Vec::new())?.into_bytes())
 }
 
 /// A file that becomes visible when it is whole. Whatever had its name before is replaced, not written to.

@@ -315,6 +315,12 @@ impl Agent {
             },
             Ask::MakeFolder { path } => done(files::make_folder(&path).map_err(file)),
             Ask::List { path, limit } => files::list(&path, limit).map(Answer::Entries).map_err(file),
+            Ask::Stat { path } => files::stat(&path).map(Answer::Stat).map_err(file),
+            Ask::Remove { path, is_folder } => done(files::remove(&path, is_folder).map_err(file)),
+            Ask::Rename { from, to } => done(files::rename(&from, &to).map_err(file)),
+            Ask::SetMode { path, mode } => done(files::set_mode(&path, mode).map_err(file)),
+            Ask::MakeLink { path, target } => done(files::make_link(&path, &target).map_err(file)),
+            Ask::ReadLink { path } => files::read_link(&path).map(Answer::Link).map_err(file),
             Ask::Connect { channel, port } => {
                 return self.ports.connect(number, channel, port, &mut self.out);
             }

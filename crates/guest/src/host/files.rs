@@ -3,8 +3,8 @@
 use super::Connection;
 use super::channel::{ChannelReader, ChannelWriter};
 use super::words::file_error;
-use crate::protocol::{Answer, Ask, CHUNK, Counted, Kind, frame};
-use cofferdam_backend::{BackendError, Entry, EntryKind, Reader, Result};
+use crate::protocol::{Answer, Ask, CHUNK, Counted, Kind, Stat, frame};
+use cofferdam_backend::{BackendError, Entry, EntryKind, FileStat, Reader, Result};
 use cofferdam_core::GuestPath;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,6 +12,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// An answer that does not fit its question: the helper is not ours any more.
 pub(super) fn unexpected() -> BackendError {
     BackendError::Gone { cause: "its helper gave an answer that fits no question".to_owned() }
+}
+
+fn kind(letter: char) -> EntryKind {
+    match letter {
+        'f' => EntryKind::File,
+        'd' => EntryKind::Folder,
+        'l' => EntryKind::Link,
+        _ => EntryKind::Other,
+    }
 }
 
 impl Connection {
@@ -67,14 +76,44 @@ impl Connection {
         let Answer::Entries(entries) = answer.map_err(|failure| file_error(path, failure))? else {
             return Err(unexpected());
         };
-        let kind = |kind| match kind {
-            'f' => EntryKind::File,
-            'd' => EntryKind::Folder,
-            'l' => EntryKind::Link,
-            _ => EntryKind::Other,
-        };
         let entries = entries.into_iter().take(limit);
         Ok(entries.map(|e| Entry { name: e.name, kind: kind(e.kind), size_bytes: e.size }).collect())
+    }
+
+    pub async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
+        match self.ask(Ask::Stat { path: path.to_string() }).await?.map_err(|e| file_error(path, e))? {
+            Answer::Stat(Stat { kind: letter, size, mode, modified_ms }) => {
+                Ok(FileStat { kind: kind(letter), size_bytes: size, mode, modified_ms })
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    pub async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
+        let ask = Ask::Remove { path: path.to_string(), is_folder: kind == EntryKind::Folder };
+        self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
+    }
+
+    pub async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
+        let ask = Ask::Rename { from: from.to_string(), to: to.to_string() };
+        self.ask(ask).await?.map(drop).map_err(|failure| file_error(from, failure))
+    }
+
+    pub async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        let ask = Ask::SetMode { path: path.to_string(), mode: mode & 0o777 };
+        self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
+    }
+
+    pub async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+        let ask = Ask::MakeLink { path: path.to_string(), target: target.to_owned() };
+        self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
+    }
+
+    pub async fn read_link(&self, path: &GuestPath) -> Result<Vec<u8>> {
+        match self.ask(Ask::ReadLink { path: path.to_string() }).await?.map_err(|e| file_error(path, e))? {
+            Answer::Link(target) => Ok(target),
+            _ => Err(unexpected()),
+        }
     }
 
     /// What shows inside of what was used.

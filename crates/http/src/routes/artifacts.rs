@@ -143,7 +143,7 @@ async fn remove(State(control): State<Control>, caller: Caller, Id(id): Id, _: N
     responses((status = 200, description = "A page of artifacts", body = ArtifactList), Always)
 )]
 async fn list(State(control): State<Control>, caller: Caller, query: Query) -> Answer {
-    listed(&control, &caller, &query, None).await
+    listed(&control, &caller, &query, ArtifactFilter::default()).await
 }
 
 /// List what a job has left
@@ -159,15 +159,15 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
     responses((status = 200, description = "A page of artifacts", body = ArtifactList), Always, OfOne)
 )]
 async fn list_of_job(State(control): State<Control>, caller: Caller, Id(id): Id, query: Query) -> Answer {
-    listed(&control, &caller, &query, Some(id)).await
+    listed(&control, &caller, &query, ArtifactFilter { job: Some(id), ..ArtifactFilter::default() }).await
 }
 
-async fn listed(control: &Control, caller: &Caller, query: &Query, job: Option<String>) -> Answer {
+pub(crate) async fn listed(control: &Control, caller: &Caller, query: &Query, of: ArtifactFilter) -> Answer {
     query.only(&["limit", "cursor"])?;
     let permit = caller.permit(control, Action::ArtifactList).await?;
     let limit = query.count("limit", MAX_PAGE)?.unwrap_or(PAGE) as i64;
     let before = query.get("cursor").map(read_cursor).transpose()?;
-    let filter = ArtifactFilter { job, limit: limit + 1, before };
+    let filter = ArtifactFilter { limit: limit + 1, before, ..of };
     let records = control.list_artifacts(&permit, &filter).await?;
     let (records, next_cursor) = page(records, limit as usize, |record| (record.created_at_ms, &record.id));
     Ok(json(200, &ArtifactList { artifacts: records.into_iter().map(artifact_view).collect(), next_cursor }))

@@ -1,10 +1,12 @@
 //! Sessions that only pretend: they are there, and have nothing in them.
 
 use async_trait::async_trait;
-use cofferdam_api::{FileInfo, FileList, ProcessRequest, ProcessView, TerminalSize};
+use cofferdam_api::{
+    ArchiveWritten, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, TerminalSize,
+};
 use cofferdam_control::{
-    FileReader, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd,
-    StepOrder, StepSink,
+    ArchiveKind, FileReader, FileSearch, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
+    SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 use cofferdam_core::{GuestPath, SessionId};
 use std::time::Duration;
@@ -35,6 +37,44 @@ impl SessionWorker for IdleSessions {
     }
 
     async fn read_file(&self, _: &Placed, _: &GuestPath) -> Result<(FileInfo, FileReader), SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn read_archive(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: ArchiveKind,
+    ) -> Result<FileReader, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn write_archive(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: ArchiveKind,
+        _: FileReader,
+    ) -> Result<ArchiveWritten, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn search_files(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: FileSearch,
+    ) -> Result<FileMatches, SessionFailure> {
+        Err(nothing())
+    }
+
+    async fn watch_files(
+        &self,
+        _: &Placed,
+        _: &GuestPath,
+        _: Option<u64>,
+        _: Duration,
+    ) -> Result<WatchTold, SessionFailure> {
         Err(nothing())
     }
 

@@ -106,8 +106,12 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
         .replace("{step_id}", "stp-aaaaaaaaaaaaaaaa")
         .replace("{number}", "1")
         .replace("{name}", "default");
-    let path =
-        if path.ends_with("/files") || path.ends_with("/files/stat") { path + "?path=a" } else { path };
+    let names_one = ["/files", "/files/stat", "/archive"].iter().any(|end| path.ends_with(end));
+    let path = match path {
+        path if names_one => path + "?path=a",
+        path if path.ends_with("/files/search") => path + "?name=a",
+        path => path,
+    };
     path.replace("{id}", &id).replace("{code}", "denied")
 }
 
@@ -127,6 +131,11 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/sessions/{id}/steps/{step_id}/interrupt") => None,
         ("POST", "/v1/sessions/{id}/contexts/{name}/restart") => Some(json!({"language": "python"})),
         ("PUT", "/v1/sessions/{id}/files") => Some(json!(1)),
+        ("PUT", "/v1/sessions/{id}/archive") => Some(json!(1)),
+        // Not by a key, either.
+        ("PUT", "/v1/sessions/{id}/files/signed") => Some(json!(1)),
+        ("POST", "/v1/sessions/{id}/files/url") => Some(json!({"path": "a"})),
+        ("POST", "/v1/sessions/{id}/artifacts") => Some(json!({"path": "a"})),
         ("POST", "/v1/sessions/{id}/files/mkdir") => Some(json!({"path": "a"})),
         ("POST", "/v1/sessions/{id}/files/move") => Some(json!({"from": "a", "to": "b"})),
         ("POST", "/v1/sessions/{id}/processes") => Some(json!({"command": "true"})),

@@ -9,6 +9,6 @@ mod reader;
 mod writer;
 
 pub use reader::{Entry, Kind, Source, Streamed, TarError, TarReader};
-pub(crate) use writer::{END, Written, header as write_header};
+pub use writer::{END, Written, header as write_header};
 
-pub(crate) const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;

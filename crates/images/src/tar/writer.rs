@@ -4,22 +4,22 @@ use super::BLOCK;
 use super::reader::Kind;
 
 /// What ends an archive.
-pub(crate) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
 /// What is known of an entry that is to be written.
 #[derive(Debug)]
-pub(crate) struct Written<'e> {
-    pub(crate) path: &'e [u8],
-    pub(crate) link: &'e [u8],
-    pub(crate) kind: Kind,
-    pub(crate) mode: u32,
-    pub(crate) uid: u64,
-    pub(crate) seconds: u64,
-    pub(crate) size: u64,
+pub struct Written<'e> {
+    pub path: &'e [u8],
+    pub link: &'e [u8],
+    pub kind: Kind,
+    pub mode: u32,
+    pub uid: u64,
+    pub seconds: u64,
+    pub size: u64,
 }
 
 /// An entry's header, with GNU's long names before it where it needs them.
-pub(crate) fn header(entry: &Written<'_>) -> Vec<u8> {
+pub fn header(entry: &Written<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BLOCK);
     for (kind, name) in [(b'L', entry.path), (b'K', entry.link)] {
         if name.len() > 100 {

@@ -8,13 +8,15 @@
 
 mod path;
 mod place;
+mod plain;
 
 use crate::error::shown;
 use crate::limits::{Budget, is_too_large};
 use crate::tar::{Entry, Kind, Source, TarError, TarReader};
 use crate::{ImageError, Result};
-pub(crate) use path::components;
+pub use path::components;
 use place::{Parents, Place};
+pub use plain::unpack_plain;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use crate::limits::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::{ImageError, Result};
 
 /// The names along a path below the root, without empty ones and `.`; none for the root itself.
-pub(crate) fn components(path: &[u8]) -> Result<Vec<&[u8]>> {
+pub fn components(path: &[u8]) -> Result<Vec<&[u8]>> {
     let refused = |why: &str| Err(ImageError::refused(format!("the entry {}", shown(path)), why));
     if path.len() > MAX_PATH_BYTES {
         return refused("its path is longer than 4095 bytes");
@@ -16,7 +16,7 @@ pub(crate) fn components(path: &[u8]) -> Result<Vec<&[u8]>> {
     let mut names = Vec::new();
     for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
         if name == b".." {
-            return refused("its path has .. and could lead out of the image");
+            return refused("its path has .. and could lead out");
         }
         if name.contains(&0) {
             return refused("its path has a NUL");

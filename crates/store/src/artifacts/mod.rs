@@ -46,6 +46,9 @@ pub struct NewArtifact {
     pub id: String,
     pub tenant: String,
     pub job: Option<String>,
+    /// The session that it is of, and the step, where one made it.
+    pub session: Option<String>,
+    pub step: Option<String>,
     pub name: String,
     pub content_type: String,
     /// As many bytes as it may have; they count from now on.
@@ -78,6 +81,8 @@ pub struct ArtifactRecord {
     pub id: String,
     pub tenant: String,
     pub job: Option<String>,
+    pub session: Option<String>,
+    pub step: Option<String>,
     pub name: String,
     pub content_type: String,
     pub size_bytes: i64,
@@ -91,7 +96,7 @@ pub struct ArtifactRecord {
 }
 
 const COLUMNS: &str = "id, tenant_id, job_id, name, content_type, size_bytes, sha256, state, attempt, wrapped_key, \
-                       stored_sha256, created_at_ms, expires_at_ms";
+                       stored_sha256, created_at_ms, expires_at_ms, session_id, step_id";
 
 fn record(row: &sqlx::any::AnyRow) -> Result<ArtifactRecord> {
     let (attempt, wrapped_key): (Option<String>, Option<String>) = (row.try_get(8)?, row.try_get(9)?);
@@ -109,6 +114,8 @@ fn record(row: &sqlx::any::AnyRow) -> Result<ArtifactRecord> {
         stored_sha256: row.try_get(10)?,
         created_at_ms: row.try_get(11)?,
         expires_at_ms: row.try_get(12)?,
+        session: row.try_get(13)?,
+        step: row.try_get(14)?,
     })
 }
 

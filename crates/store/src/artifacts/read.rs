@@ -8,6 +8,8 @@ use sqlx::Row;
 #[derive(Debug, Clone, Default)]
 pub struct ArtifactFilter {
     pub job: Option<String>,
+    /// Only those of this session.
+    pub session: Option<String>,
     pub limit: i64,
     /// Where the page before ended.
     pub before: Option<Page>,
@@ -31,7 +33,7 @@ impl Store {
         let page = filter.before.clone().unwrap_or(Page { created_at_ms: i64::MAX, id: String::new() });
         let text = format!(
             "SELECT {COLUMNS} FROM artifacts WHERE tenant_id = $1 AND ($2 = '' OR job_id = $2) \
-             AND state <> 'deleting' AND (created_at_ms < $3 OR (created_at_ms = $3 AND id < $4)) \
+             AND ($6 = '' OR session_id = $6) AND state <> 'deleting' AND (created_at_ms < $3 OR (created_at_ms = $3 AND id < $4)) \
              ORDER BY created_at_ms DESC, id DESC LIMIT $5"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(text))
@@ -39,7 +41,8 @@ impl Store {
             .bind(filter.job.as_deref().unwrap_or(""))
             .bind(page.created_at_ms)
             .bind(page.id)
-            .bind(filter.limit);
+            .bind(filter.limit)
+            .bind(filter.session.as_deref().unwrap_or(""));
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 

@@ -79,6 +79,20 @@ impl Store {
         self.writer.write(FinalizeOfJob { job, fence, done, expires_at_ms, event }).await
     }
 
+    /// Makes readable what was kept of a session's files; the event is noted for each.
+    pub async fn finalize_session_artifacts(
+        &self,
+        tenant: String,
+        session: String,
+        done: Vec<DoneArtifact>,
+        expires_at_ms: Millis,
+        event: AuditEvent,
+    ) -> Result<()> {
+        texts::check([("the tenant", tenant.as_str()), ("the session's id", &session)])?;
+        texts::check_events(std::slice::from_ref(&event))?;
+        self.writer.write(FinalizeOfSession { tenant, session, done, expires_at_ms, event }).await
+    }
+
     /// Takes an artifact from everyone: its key is gone when this returns, its bytes are soon.
     pub async fn delete_artifact(&self, tenant: String, id: String, event: AuditEvent) -> Result<()> {
         texts::check([("the tenant", tenant.as_str()), ("the artifact's id", &id)])?;
@@ -88,8 +102,9 @@ impl Store {
 }
 
 fn check_new(artifact: &NewArtifact) -> Result<()> {
-    let NewArtifact { id, tenant, job, name, content_type, sha256, attempt, .. } = artifact;
+    let NewArtifact { id, tenant, job, session, step, name, content_type, sha256, attempt, .. } = artifact;
     texts::check([("the job's id", job.as_deref()), ("the hash", sha256.as_deref())])?;
+    texts::check([("the session's id", session.as_deref()), ("the step's id", step.as_deref())])?;
     texts::check([("the attempt", attempt.as_ref().map(|attempt| attempt.name.as_str()))])?;
     texts::check([
         ("the artifact's id", id.as_str()),
@@ -115,6 +130,8 @@ impl crate::writer::Act<Accepted> for Create {
             id,
             tenant,
             job,
+            session,
+            step,
             name,
             content_type,
             size_bytes,
@@ -134,8 +151,8 @@ impl crate::writer::Act<Accepted> for Create {
         let (attempt, wrapped_key) = attempt.map(|attempt| (attempt.name, attempt.wrapped_key)).unzip();
         sqlx::query(
             "INSERT INTO artifacts (id, tenant_id, job_id, name, content_type, size_bytes, sha256, state, attempt, \
-             wrapped_key, created_at_ms, expires_at_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, 'uploading', $8, $9, $10, $11)",
+             wrapped_key, created_at_ms, expires_at_ms, session_id, step_id) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'uploading', $8, $9, $10, $11, $12, $13)",
         )
         .bind(id)
         .bind(tenant.as_str())
@@ -148,6 +165,8 @@ impl crate::writer::Act<Accepted> for Create {
         .bind(wrapped_key)
         .bind(created_at_ms)
         .bind(expires_at_ms)
+        .bind(session)
+        .bind(step)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &tenant, &self.events).await?;
@@ -307,30 +326,73 @@ impl crate::writer::Act<()> for FinalizeOfJob {
         Self: 'c,
     {
         jobs::check_fence(connection, &self.job, self.fence).await?;
-        for DoneArtifact { id, size_bytes, sha256 } in self.done {
-            let counted = "SELECT size_bytes, tenant_id FROM artifacts \
-                           WHERE id = $1 AND job_id = $2 AND state = 'uploading'";
-            let row = sqlx::query(counted).bind(id.as_str()).bind(self.job.as_str());
-            let row = row.fetch_optional(&mut *connection).await?;
-            let row = row.ok_or(StoreError::NotFound { what: "artifact" })?;
-            let (before, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-            // What was counted ahead and not used is given back.
-            count(connection, &tenant, size_bytes - before, None).await?;
-            sqlx::query(
-                "UPDATE artifacts SET state = 'ready', size_bytes = $1, sha256 = $2, stored_sha256 = $2, \
-                 expires_at_ms = $3 WHERE id = $4",
-            )
-            .bind(size_bytes)
-            .bind(sha256)
-            .bind(self.expires_at_ms)
-            .bind(id.as_str())
-            .execute(&mut *connection)
-            .await?;
-            let event = AuditEvent { resource: id, ..self.event.clone() };
-            audit::append(connection, &tenant, &[event]).await?;
+        for done in self.done {
+            let owner = Owner { column: "job_id", id: &self.job, tenant: None };
+            finalize_one(connection, owner, done, self.expires_at_ms, &self.event).await?;
         }
         Ok(())
     }
+}
+
+struct FinalizeOfSession {
+    tenant: String,
+    session: String,
+    done: Vec<DoneArtifact>,
+    expires_at_ms: Millis,
+    event: AuditEvent,
+}
+
+impl crate::writer::Act<()> for FinalizeOfSession {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<()>
+    where
+        Self: 'c,
+    {
+        for done in self.done {
+            let owner = Owner { column: "session_id", id: &self.session, tenant: Some(&self.tenant) };
+            finalize_one(connection, owner, done, self.expires_at_ms, &self.event).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whose an artifact has to be.
+struct Owner<'o> {
+    column: &'static str,
+    id: &'o str,
+    tenant: Option<&'o str>,
+}
+
+async fn finalize_one(
+    connection: &mut AnyConnection,
+    owner: Owner<'_>,
+    done: DoneArtifact,
+    expires_at_ms: Millis,
+    event: &AuditEvent,
+) -> Result<()> {
+    let DoneArtifact { id, size_bytes, sha256 } = done;
+    let counted = format!(
+        "SELECT size_bytes, tenant_id FROM artifacts WHERE id = $1 AND {} = $2 AND ($3 = '' OR tenant_id = $3) \
+         AND state = 'uploading'",
+        owner.column
+    );
+    let row = sqlx::query(sqlx::AssertSqlSafe(counted)).bind(id.as_str()).bind(owner.id);
+    let row = row.bind(owner.tenant.unwrap_or("")).fetch_optional(&mut *connection).await?;
+    let row = row.ok_or(StoreError::NotFound { what: "artifact" })?;
+    let (before, tenant): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+    // What was counted ahead and not used is given back.
+    count(connection, &tenant, size_bytes - before, None).await?;
+    sqlx::query(
+        "UPDATE artifacts SET state = 'ready', size_bytes = $1, sha256 = $2, stored_sha256 = $2, \
+         expires_at_ms = $3 WHERE id = $4",
+    )
+    .bind(size_bytes)
+    .bind(sha256)
+    .bind(expires_at_ms)
+    .bind(id.as_str())
+    .execute(&mut *connection)
+    .await?;
+    let event = AuditEvent { resource: id, ..event.clone() };
+    audit::append(connection, &tenant, &[event]).await
 }
 
 struct Delete {

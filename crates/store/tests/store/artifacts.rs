@@ -14,6 +14,8 @@ fn new(id: &str, size_bytes: i64) -> NewArtifact {
         id: id.to_owned(),
         tenant: TENANT.to_owned(),
         job: None,
+        session: None,
+        step: None,
         name: format!("name of {id}"),
         content_type: "text/plain".to_owned(),
         size_bytes,
@@ -58,7 +60,7 @@ async fn ready(store: &Store, id: &str, size: i64) {
 }
 
 async fn ids(store: &Store, tenant: &str, job: Option<&str>) -> Vec<String> {
-    let filter = ArtifactFilter { job: job.map(str::to_owned), limit: 100, before: None };
+    let filter = ArtifactFilter { job: job.map(str::to_owned), limit: 100, ..ArtifactFilter::default() };
     store.artifacts(tenant, &filter).await.unwrap().into_iter().map(|artifact| artifact.id).collect()
 }
 
@@ -223,6 +225,43 @@ pub(crate) async fn a_jobs_artifacts_are_ready_all_at_once(bed: Bed) {
     assert_eq!(assert_counted(&bed, &store).await, 14, "what was counted ahead is given back");
     assert_eq!(ids(&store, TENANT, Some("job_a")).await, ["art_b", "art_a"]);
     assert_eq!(ids(&store, TENANT, Some("job_b")).await, [""; 0]);
+}
+
+pub(crate) async fn a_sessions_artifacts_are_its_own(bed: Bed) {
+    let store = bed.open().await;
+    let of = |id: &str, step: Option<&str>| NewArtifact {
+        session: Some("ses_a".to_owned()),
+        step: step.map(str::to_owned),
+        attempt: Some(attempt("one")),
+        ..new(id, 100)
+    };
+    create(&store, of("art_a", Some("stp_a"))).await.unwrap();
+    create(&store, of("art_b", None)).await.unwrap();
+    ready(&store, "art_c", 10).await;
+    let finalize = async |tenant: &str, session: &str, ids: &[&str]| {
+        let done = ids.iter().map(|id| DoneArtifact {
+            id: (*id).to_owned(),
+            size_bytes: 7,
+            sha256: format!("hash of {id}"),
+        });
+        let (tenant, session, done) = (tenant.to_owned(), session.to_owned(), done.collect());
+        store.finalize_session_artifacts(tenant, session, done, 9_000, event("artifact.created", "")).await
+    };
+    for (tenant, session) in [(OTHER, "ses_a"), (TENANT, "ses_b")] {
+        assert_refused!(finalize(tenant, session, &["art_a"]).await, StoreError::NotFound { .. });
+    }
+    assert_refused!(finalize(TENANT, "ses_a", &["art_a", "art_c"]).await, StoreError::NotFound { .. });
+    finalize(TENANT, "ses_a", &["art_a", "art_b"]).await.unwrap();
+    assert_eq!(assert_counted(&bed, &store).await, 24, "what was counted ahead is given back");
+    let filter =
+        ArtifactFilter { session: Some("ses_a".to_owned()), limit: 100, ..ArtifactFilter::default() };
+    let found = store.artifacts(TENANT, &filter).await.unwrap();
+    let shown: Vec<_> = found.iter().map(|one| (one.id.as_str(), one.step.as_deref(), one.state)).collect();
+    let ready = ArtifactState::Ready;
+    assert_eq!(shown, [("art_b", None, ready), ("art_a", Some("stp_a"), ready)]);
+    assert_eq!(store.artifacts(OTHER, &filter).await.unwrap(), []);
+    // No job is missing that they would go with.
+    assert_eq!(store.expire_artifacts_without_job(200, 10).await.unwrap(), 0);
 }
 
 pub(crate) async fn a_deleted_job_takes_its_artifacts(bed: Bed) {

@@ -111,6 +111,7 @@ on_both_engines! {
     artifacts: an_artifact_goes_through_its_states, a_hash_that_was_announced_is_the_one,
         only_its_tenant_sees_an_artifact, the_quota_holds_for_all_together, what_grows_stays_within_the_quota,
         a_later_upload_takes_over, deleting_takes_the_key_at_once, a_jobs_artifacts_are_ready_all_at_once,
+        a_sessions_artifacts_are_its_own,
         a_deleted_job_takes_its_artifacts, what_is_over_goes, artifacts_of_no_job_go,
         the_same_request_makes_one_artifact, pages_of_artifacts_have_no_gap;
     texts: odd_texts_come_back_as_they_were, texts_with_nul_are_refused, a_nul_is_refused_alone;

@@ -11,7 +11,7 @@ mod walk;
 
 pub use host_folder::HostFolder;
 pub use path::ArtifactPath;
-pub(crate) use walk::{Collected, collect};
+pub(crate) use walk::{Collected, Known, collect, collect_new};
 
 use cofferdam_backend::async_trait;
 use std::io;

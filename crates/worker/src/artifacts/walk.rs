@@ -6,6 +6,7 @@ use crate::job::ArtifactsWanted;
 use crate::task_env::ARTIFACTS_DIR;
 use cofferdam_backend::{BackendError, Entry, EntryKind, Sandbox};
 use cofferdam_core::{Artifact, GuestPath, SkippedArtifact};
+use std::collections::HashMap;
 
 /// Deeper than any sensible output, and within what a path may be long.
 const DEPTH_MAX: usize = 32;
@@ -20,11 +21,36 @@ pub(crate) struct Collected {
     pub(crate) skipped: Vec<SkippedArtifact>,
 }
 
+/// The size and the time of each file that was looked at, by its path.
+pub(crate) type Known = HashMap<String, (u64, i64)>;
+
 /// Walks the artifacts folder; `bytes_max` bounds what is stored of all files together.
 pub(crate) async fn collect(sandbox: &dyn Sandbox, wanted: ArtifactsWanted, bytes_max: u64) -> Collected {
     if matches!(wanted, ArtifactsWanted::No) {
         return Collected::default();
     }
+    walk(sandbox, wanted, bytes_max, None).await.0
+}
+
+/// The same, for what is new or has changed since it was last looked at.
+pub(crate) async fn collect_new(
+    sandbox: &dyn Sandbox,
+    wanted: ArtifactsWanted,
+    bytes_max: u64,
+    known: &mut Known,
+) -> Collected {
+    let before = std::mem::take(known);
+    let (found, now) = walk(sandbox, wanted, bytes_max, Some(before)).await;
+    *known = now;
+    found
+}
+
+async fn walk(
+    sandbox: &dyn Sandbox,
+    wanted: ArtifactsWanted,
+    bytes_max: u64,
+    before: Option<Known>,
+) -> (Collected, Known) {
     let mut walk = Walk {
         sandbox,
         wanted,
@@ -32,13 +58,15 @@ pub(crate) async fn collect(sandbox: &dyn Sandbox, wanted: ArtifactsWanted, byte
         entries_left: ENTRIES_MAX,
         folders: vec![None],
         found: Collected::default(),
+        before,
+        now: Known::new(),
     };
     while let Some(folder) = walk.folders.pop() {
         walk.folder(folder).await;
     }
     walk.found.taken.sort_by(|a, b| a.path.cmp(&b.path));
     walk.found.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    walk.found
+    (walk.found, walk.now)
 }
 
 struct Walk<'a> {
@@ -49,6 +77,9 @@ struct Walk<'a> {
     /// Still to be listed; `None` is the artifacts folder itself.
     folders: Vec<Option<ArtifactPath>>,
     found: Collected,
+    /// What is not new, where only that is wanted.
+    before: Option<Known>,
+    now: Known,
 }
 
 impl Walk<'_> {
@@ -97,7 +128,21 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether a file is as it was. One that has gone meanwhile is of no interest either.
+    async fn is_known(&mut self, path: &ArtifactPath) -> bool {
+        let Some(before) = &self.before else { return false };
+        let Ok(inside) = guest_path(Some(path)) else { return false };
+        let Ok(stat) = self.sandbox.stat(&inside).await else { return true };
+        let (name, seen) = (path.to_string(), (stat.size_bytes, stat.modified_ms));
+        let is_known = before.get(&name) == Some(&seen);
+        self.now.insert(name, seen);
+        is_known
+    }
+
     async fn file(&mut self, path: ArtifactPath, listed_bytes: u64) {
+        if self.is_known(&path).await {
+            return;
+        }
         match self.store(&path, listed_bytes).await {
             Ok(size_bytes) => {
                 let path = path.to_string();

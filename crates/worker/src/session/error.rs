@@ -40,6 +40,9 @@ pub enum SessionError {
     #[error("the program could not be started")]
     Start(#[source] BackendError),
 
+    #[error("a file could not be put into the session")]
+    File(#[source] BackendError),
+
     #[error("the image has no {program}, which {language} needs")]
     MissingRuntime { language: &'static str, program: String },
 
@@ -47,12 +50,20 @@ pub enum SessionError {
     #[error("the interpreter failed: {0}")]
     Kernel(String),
 
+    /// An archive that is not taken; the entry is empty where it is the whole of it.
+    #[error("{entry}: {why}")]
+    Archive { entry: String, why: String },
+
+    #[error("too many archives and searches are going on at once")]
+    Busy,
+
     #[error(transparent)]
     Backend(#[from] BackendError),
 }
 
 fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 impl SessionError {
@@ -68,7 +79,10 @@ impl SessionError {
             Self::NoContext | Self::NoProcess => "not_found",
             Self::InputClosed => "input_closed",
             Self::InputFull => "input_full",
+            Self::Archive { .. } => "archive_refused",
+            Self::Busy => "busy",
             Self::Start(_) => "not_startable",
+            Self::File(_) => "files_refused",
             Self::MissingRuntime { .. } => "runtime_missing",
             Self::Kernel(_) => "kernel_failed",
             Self::Backend(BackendError::NotFound { .. }) => "not_found",

@@ -39,12 +39,23 @@ impl Sessions {
         generation: i64,
         path: &GuestPath,
     ) -> Result<(FileStat, Reader), SessionError> {
+        self.read_file_from(id, generation, path, 0).await
+    }
+
+    /// A plain file from a byte on, with what is known of it.
+    pub async fn read_file_from(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        path: &GuestPath,
+        first: u64,
+    ) -> Result<(FileStat, Reader), SessionError> {
         let live = self.find(id, generation)?;
         let stat = live.sandbox.stat(path).await?;
         if stat.kind == EntryKind::Folder {
             return Err(not_plain(path, "it is a folder"));
         }
-        let reader = live.sandbox.read_file(path).await?;
+        let reader = live.sandbox.read_file_from(path, first).await?;
         Ok((stat, reader))
     }
 
@@ -61,16 +72,21 @@ impl Sessions {
         if live.sandbox.stat(path).await.is_ok_and(|stat| stat.kind == EntryKind::Folder) {
             return Err(not_plain(path, "it is a folder"));
         }
-        let draft = Draft { live: &live, path: beside(path)? };
-        let written = live.sandbox.write_file(&draft.path, mode, content).await;
-        let done = match written {
-            Ok(bytes) => live.sandbox.rename(&draft.path, path).await.map(|()| bytes),
-            Err(error) => Err(error),
-        };
-        if done.is_err() {
-            draft.remove().await;
-        }
-        Ok(done?)
+        let (draft, path) = (beside(path)?, path.clone());
+        // It goes on where whoever asked is gone: what was begun is cut off by its content, and then removed.
+        let writing = tokio::spawn(async move {
+            let written = live.sandbox.write_file(&draft, mode, content).await;
+            let done = match written {
+                Ok(bytes) => live.sandbox.rename(&draft, &path).await.map(|()| bytes),
+                Err(error) => Err(error),
+            };
+            if done.is_err() {
+                // The guest may have been quicker, and the sandbox may be gone.
+                let _ = live.sandbox.remove(&draft, EntryKind::File).await;
+            }
+            done
+        });
+        Ok(writing.await.map_err(|error| SessionError::Id(std::io::Error::other(error)))??)
     }
 
     pub async fn make_folder(
@@ -150,21 +166,8 @@ fn not_plain(path: &GuestPath, reason: &str) -> SessionError {
     BackendError::NotPermitted { path: path.to_string(), reason: reason.to_owned() }.into()
 }
 
-/// A file that is not whole yet.
-struct Draft<'l> {
-    live: &'l Live,
-    path: GuestPath,
-}
-
-impl Draft<'_> {
-    async fn remove(&self) {
-        // The guest may have been quicker, and the sandbox may be gone.
-        let _ = self.live.sandbox.remove(&self.path, EntryKind::File).await;
-    }
-}
-
 /// A name in the same folder that nobody has.
-fn beside(path: &GuestPath) -> Result<GuestPath, SessionError> {
+pub(super) fn beside(path: &GuestPath) -> Result<GuestPath, SessionError> {
     let mut random = [0; 8];
     getrandom(&mut random, GetRandomFlags::empty()).map_err(|error| SessionError::Id(error.into()))?;
     let word: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -177,7 +180,7 @@ fn beside(path: &GuestPath) -> Result<GuestPath, SessionError> {
 }
 
 /// Removes a folder and everything in it, from the bottom up.
-async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), SessionError> {
+pub(super) async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), SessionError> {
     let mut left = MAX_REMOVED;
     let mut open = vec![path.clone()];
     while let Some(folder) = open.last().cloned() {

@@ -4,8 +4,10 @@ use super::ahead::{self, Ahead};
 use super::context::{Contexts, Held};
 use super::process::Processes;
 use super::spec::{SessionSpec, StepEnd, StepOutput, StepSpec, StepWork};
+use super::watch::Watches;
 use super::{SessionError, code, command};
-use crate::job::{Cancellation, Request};
+use crate::artifacts::{ArtifactStore, Collected, Known, collect_new};
+use crate::job::{ArtifactsWanted, Cancellation, FileIn, Request};
 use crate::pool::WaitingInterpreter;
 use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, contract, session_env};
 use cofferdam_backend::{Sandbox, Stats};
@@ -26,6 +28,9 @@ pub(super) struct Live {
     pub(super) sandbox: Arc<dyn Sandbox>,
     contexts: Contexts,
     pub(super) processes: Processes,
+    pub(super) watches: Watches,
+    /// Those that are some step's already.
+    known_artifacts: tokio::sync::Mutex<Known>,
     ahead: Ahead,
 }
 
@@ -38,7 +43,8 @@ impl Live {
     ) -> Self {
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
-        Self { spec, sandbox_id, sandbox, contexts, processes, ahead }
+        let (watches, known_artifacts) = (Watches::default(), tokio::sync::Mutex::default());
+        Self { spec, sandbox_id, sandbox, contexts, processes, watches, known_artifacts, ahead }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.
@@ -83,6 +89,7 @@ impl Live {
             }
         };
         output.begun().await;
+        self.put_files(output.files()).await?;
         let mut end = match step.work {
             StepWork::Command { argv, stdin, workdir } => {
                 let program =
@@ -109,7 +116,26 @@ impl Live {
             }
         };
         end.warnings.extend(warnings);
+        if let Some(store) = output.artifacts() {
+            self.take_artifacts(store, &mut end).await;
+        }
         Ok(end)
+    }
+
+    async fn put_files(&self, files: Vec<FileIn>) -> Result<(), SessionError> {
+        for FileIn { path, mode, content } in files {
+            self.sandbox.write_file(&path, mode, content).await.map_err(SessionError::File)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what is new in the artifacts folder. One step at a time: what two left at once is the first one's.
+    async fn take_artifacts(&self, store: Box<dyn ArtifactStore>, end: &mut StepEnd) {
+        let mut known = self.known_artifacts.lock().await;
+        let wanted = ArtifactsWanted::Stored(store);
+        let most = self.spec.limits.disk.bytes();
+        let Collected { taken, skipped } = collect_new(&*self.sandbox, wanted, most, &mut known).await;
+        (end.artifacts, end.artifacts_skipped) = (taken, skipped);
     }
 
     /// Ends the interpreter of a context, whatever it does; the next step has a new one.
@@ -161,6 +187,7 @@ impl Live {
 
     /// Ends everything in it.
     pub(super) async fn end(&self) {
+        self.watches.end();
         // One that cannot be ended in order goes when nobody holds it any more.
         let _ = self.sandbox.destroy().await;
     }

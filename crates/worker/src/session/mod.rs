@@ -4,24 +4,31 @@
 //! those of different contexts at the same time. What has ended is forgotten here: records are somebody else's.
 
 mod ahead;
+mod archive;
 mod code;
 mod command;
 mod context;
 mod error;
 mod files;
 mod live;
+mod pipe;
 mod process;
 mod pump;
 pub mod request;
+mod search;
 mod settle;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod watch;
 
+pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
+pub use search::{Match, Matches, Search};
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
+pub use watch::{FileChange, WatchNews};
 
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
@@ -32,17 +39,28 @@ use cofferdam_kernels::KernelLanguage;
 use live::Live;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The sessions of this worker.
 #[derive(Debug)]
 pub struct Sessions {
     pool: Arc<Pool>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    /// What takes a thread, or the processor for long, has its turn here.
+    heavy: Arc<Semaphore>,
 }
+
+/// Archives on their way in and searches, of all sessions together. Each may hold a thread, and those (512 of them) are
+/// shared with everything that reads or writes a file.
+const MAX_HEAVY: usize = 128;
 
 impl Sessions {
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, live: Mutex::default() }
+        Self { pool, live: Mutex::default(), heavy: Arc::new(Semaphore::new(MAX_HEAVY)) }
+    }
+
+    fn heavy(&self) -> Result<OwnedSemaphorePermit, SessionError> {
+        Arc::clone(&self.heavy).try_acquire_owned().map_err(|_| SessionError::Busy)
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {

@@ -2,9 +2,10 @@
 
 use super::process::ProcessOrder;
 use super::spec::{SessionSpec, StepSpec, StepWork};
+use crate::job::FileIn;
 use crate::request;
 use crate::task_env::workspace;
-use cofferdam_api::{Command, JobRequest, ProcessRequest, SessionRequest, StepRequest};
+use cofferdam_api::{Command, InlineFile, JobRequest, ProcessRequest, SessionRequest, StepRequest};
 use cofferdam_core::{GuestPath, InvalidValue, NetworkPolicy, SessionId, TaskId};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub fn session(
 }
 
 pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue> {
-    let StepRequest { language, code, command, context, stdin, env, workdir, timeout_ms } = request;
+    let StepRequest { language, code, command, context, stdin, env, workdir, files: _, timeout_ms } = request;
     let work = match (language, code, command) {
         (Some(language), Some(code), None) => StepWork::Code { language: language.parse()?, code },
         (None, None, Some(command)) => {
@@ -49,6 +50,13 @@ pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue>
         env: env.into_iter().collect(),
         timeout: timeout_ms.map_or(TIMEOUT, Duration::from_millis),
     })
+}
+
+/// The files of a step, and which of them are artifacts: those have no bytes yet.
+pub fn files(files: Vec<InlineFile>) -> Result<(Vec<FileIn>, Vec<(usize, String)>), InvalidValue> {
+    let named = files.iter().enumerate().filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect();
+    let files = files.into_iter().enumerate().map(request::file).collect::<Result<_, _>>()?;
+    Ok((files, named))
 }
 
 pub fn process(request: ProcessRequest) -> Result<ProcessOrder, InvalidValue> {

@@ -1,8 +1,13 @@
 //! What may be asked of a session.
 
+use crate::artifacts::ArtifactStore;
+use crate::job::FileIn;
 use crate::output::LiveOutput;
 use cofferdam_backend::{Image, async_trait};
-use cofferdam_core::{GuestPath, IsolationMode, LimitHit, Limits, NetworkPolicy, Outcome, SessionId, TaskId};
+use cofferdam_core::{
+    Artifact, GuestPath, IsolationMode, LimitHit, Limits, NetworkPolicy, Outcome, SessionId, SkippedArtifact,
+    TaskId,
+};
 use cofferdam_kernels::KernelLanguage;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,6 +81,16 @@ pub trait StepOutput: LiveOutput {
     async fn begun(&mut self);
 
     fn show(&mut self, shown: Shown);
+
+    /// What is put into the workspace before it begins; asked for once.
+    fn files(&mut self) -> Vec<FileIn> {
+        Vec::new()
+    }
+
+    /// Where what it leaves is kept; none where it is not.
+    fn artifacts(&mut self) -> Option<Box<dyn ArtifactStore>> {
+        None
+    }
 }
 
 /// How a step ended.
@@ -92,6 +107,8 @@ pub struct StepEnd {
     pub is_restarted: bool,
     /// Whether the interpreter still has what was set before, where the step was ended early.
     pub state_kept: Option<bool>,
+    pub artifacts: Vec<Artifact>,
+    pub artifacts_skipped: Vec<SkippedArtifact>,
     pub warnings: Vec<String>,
 }
 
@@ -106,6 +123,8 @@ impl StepEnd {
             execution_count: None,
             is_restarted: false,
             state_kept: None,
+            artifacts: Vec::new(),
+            artifacts_skipped: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -117,6 +117,7 @@ impl Backend for FakeBackend {
             disk: true,
             writable_root: true,
             change_limits: true,
+            watch: false,
         }
     }
 

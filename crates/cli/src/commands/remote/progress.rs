@@ -64,6 +64,16 @@ impl Transfer {
         Self { bar }
     }
 
+    /// For what has a length that nobody knows beforehand.
+    pub(super) fn unmeasured(what: &str, is_quiet: bool) -> Self {
+        let transfer = Self::new(what, 0, is_quiet);
+        transfer.bar.unset_length();
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bytes} {bytes_per_sec}") {
+            transfer.bar.set_style(style);
+        }
+        transfer
+    }
+
     /// Called with the bytes that went through since the last call.
     pub(super) fn counter(&self) -> cofferdam_client::Progress {
         let bar = self.bar.clone();

@@ -15,9 +15,10 @@ use cofferdam_api::{ErrorCode, FileInfo, FileList, FolderRequest, MoveRequest};
 use cofferdam_artifacts::{Part, Wanted, part_of};
 use cofferdam_control::{Control, FILE_MODE, FileReader};
 use cofferdam_core::InvalidValue;
-use cofferdam_policy::Action;
+use cofferdam_policy::{Action, Permit};
 use futures_util::StreamExt;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::io::{ReaderStream, StreamReader};
 use utoipa_axum::router::OpenApiRouter;
@@ -36,6 +37,12 @@ pub(super) fn routes() -> OpenApiRouter<Control> {
 const LISTED: u64 = 1000;
 const MAX_LISTED: u64 = 10_000;
 const MAX_DEPTH: u64 = 64;
+
+/// Read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Whoever sends nothing for so long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
 
 fn path(query: &Query) -> Result<&str, InvalidValue> {
     query.get("path").ok_or_else(|| InvalidValue::new("path", "", "name a path, such as /workspace/a.txt"))
@@ -66,15 +73,29 @@ async fn read(
 ) -> Answer {
     query.only(&["path"])?;
     let permit = caller.permit(&control, Action::FileRead).await?;
-    let (info, mut reader) = control.read_file(&permit, &id, path(&query)?).await?;
-    let size = info.size_bytes;
+    served(&control, &permit, &id, path(&query)?, &headers).await
+}
+
+/// A file's bytes, or the part of them that the headers ask for.
+pub(super) async fn served(
+    control: &Control,
+    permit: &Permit,
+    id: &str,
+    path: &str,
+    headers: &HeaderMap,
+) -> Answer {
     let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
+    let first_of = |size| match part_of(range, size) {
+        Wanted::Part(Part { first, .. }) => first,
+        Wanted::Whole | Wanted::None => 0,
+    };
+    let (info, reader) = control.read_file(permit, id, path, first_of).await?;
+    let size = info.size_bytes;
     let (status, first, length) = match part_of(range, size) {
         Wanted::Whole => (StatusCode::OK, 0, size),
         Wanted::Part(Part { first, last }) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
         Wanted::None => return Ok(unsatisfiable(size)),
     };
-    skip(&mut reader, first).await?;
     let plain = HeaderValue::from_static;
     let mut response = Response::builder()
         .status(status)
@@ -89,14 +110,8 @@ async fn read(
         response = response.header(header::CONTENT_RANGE, range);
     }
     // A file that grows meanwhile is cut where it ended; one that shrinks cuts the answer off.
-    let body = Body::from_stream(ReaderStream::new(reader.take(length)));
+    let body = Body::from_stream(ReaderStream::with_capacity(reader.take(length), PIECE_BYTES));
     Ok(response.body(body).map_err(|_| unreadable())?.into_response())
-}
-
-async fn skip(reader: &mut FileReader, count: u64) -> Result<(), Problem> {
-    let mut part = AsyncReadExt::take(&mut *reader, count);
-    tokio::io::copy(&mut part, &mut tokio::io::sink()).await.map_err(|_| unreadable())?;
-    Ok(())
 }
 
 fn unreadable() -> Problem {
@@ -127,11 +142,21 @@ async fn write(
     let mode = query.get("mode").map(read_mode).transpose()?.unwrap_or(FILE_MODE);
     let path = path(&query)?;
     let permit = caller.permit(&control, Action::FileWrite).await?;
-    let bytes = request.into_body().into_data_stream();
-    let bytes = bytes.map(|piece| piece.map_err(std::io::Error::other));
-    let content: FileReader = Box::new(Alone(Mutex::new(StreamReader::new(Box::pin(bytes)))));
+    let content = content_of(request.into_body());
     control.write_file(&permit, &id, path, mode, content).await?;
     Ok(json(200, &control.stat_file(&permit, &id, path).await?))
+}
+
+/// The bytes of a body, as they come. One that is cut off, or is silent for too long, is an error.
+pub(super) fn content_of(body: Body) -> FileReader {
+    let pieces = futures_util::stream::unfold(body.into_data_stream(), |mut body| async move {
+        let piece = match tokio::time::timeout(SILENCE, body.next()).await {
+            Ok(piece) => piece?.map_err(std::io::Error::other),
+            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+        };
+        Some((piece, body))
+    });
+    Box::new(Alone(Mutex::new(StreamReader::new(Box::pin(pieces)))))
 }
 
 /// A body may not be shared between threads. It never is: whoever reads has it alone, so the lock is never taken.

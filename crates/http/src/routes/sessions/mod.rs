@@ -1,11 +1,16 @@
 //! `/v1/sessions`, and what is in one.
 
+mod archive;
+mod artifacts;
 mod contexts;
 mod files;
+mod links;
 mod processes;
+mod search;
 mod session;
 mod step_output;
 mod steps;
+mod watch;
 
 use cofferdam_control::Control;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,5 +21,10 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
         .merge(step_output::routes())
         .merge(contexts::routes())
         .merge(files::routes())
+        .merge(archive::routes())
+        .merge(artifacts::routes())
+        .merge(links::routes())
+        .merge(search::routes())
+        .merge(watch::routes())
         .merge(processes::routes())
 }

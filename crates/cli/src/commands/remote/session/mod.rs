@@ -1,5 +1,6 @@
 //! `cofferdam session`: sandboxes of a service that stay.
 
+mod copy;
 mod exec;
 mod list;
 mod one;
@@ -14,6 +15,7 @@ pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, 
         SessionCommand::List(args) => list::list(&args),
         SessionCommand::Show(args) => one::show(&args),
         SessionCommand::Exec(args) => exec::exec(&args),
+        SessionCommand::Copy(args) => copy::copy(&args),
         SessionCommand::Extend(args) => one::extend(&args),
         SessionCommand::Delete(args) => one::delete(&args),
     }
