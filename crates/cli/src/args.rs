@@ -20,6 +20,7 @@ pub(crate) use remote::{
 };
 pub(crate) use session::{
     SessionArgs, SessionCommand, SessionCreateArgs, SessionExecArgs, SessionExtendArgs, SessionListArgs,
+    SessionLogsArgs, SessionShellArgs,
 };
 
 const EXAMPLES: &str = "\

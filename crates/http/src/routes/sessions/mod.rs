@@ -2,6 +2,7 @@
 
 mod contexts;
 mod files;
+mod process_socket;
 mod processes;
 mod session;
 mod step_output;
@@ -17,4 +18,5 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
         .merge(contexts::routes())
         .merge(files::routes())
         .merge(processes::routes())
+        .merge(process_socket::routes())
 }

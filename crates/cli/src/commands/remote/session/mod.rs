@@ -1,8 +1,11 @@
 //! `cofferdam session`: sandboxes of a service that stay.
 
 mod exec;
+mod follow;
 mod list;
+mod logs;
 mod one;
+mod shell;
 
 use crate::args::SessionCommand;
 use crate::exit::Failure;
@@ -14,6 +17,8 @@ pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, 
         SessionCommand::List(args) => list::list(&args),
         SessionCommand::Show(args) => one::show(&args),
         SessionCommand::Exec(args) => exec::exec(&args),
+        SessionCommand::Shell(args) => shell::shell(&args),
+        SessionCommand::Logs(args) => logs::logs(&args),
         SessionCommand::Extend(args) => one::extend(&args),
         SessionCommand::Delete(args) => one::delete(&args),
     }
