@@ -8,11 +8,18 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToProcess {
     /// What the process reads.
-    Input { text: String },
+    Input {
+        text: String,
+    },
     /// Nothing more comes for it to read. A terminal is told by its own sign for that.
     CloseInput {},
-    Resize { rows: u16, columns: u16 },
-    Signal { signal: i32 },
+    Resize {
+        rows: u16,
+        columns: u16,
+    },
+    Signal {
+        signal: i32,
+    },
 }
 
 /// From the server. `exit`, or an `error` that is the last, comes before every close.
@@ -138,7 +145,9 @@ mod tests {
             let frame = OutputFrame { seq: u64::MAX - 1, is_stderr, bytes: bytes.to_vec() };
             assert_eq!(OutputFrame::decode(&frame.encode()), Ok(frame));
         }
-        for wrong in [&b""[..], b"\x01", b"\x01\0\0\0\0\0\0\0", b"\x00\0\0\0\0\0\0\0\x01x", b"\x03\0\0\0\0\0\0\0\x01"] {
+        for wrong in
+            [&b""[..], b"\x01", b"\x01\0\0\0\0\0\0\0", b"\x00\0\0\0\0\0\0\0\x01x", b"\x03\0\0\0\0\0\0\0\x01"]
+        {
             assert!(OutputFrame::decode(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -65,13 +65,7 @@ impl TicketSigner {
     }
 
     /// Reads a ticket that came with a request for one process of one session.
-    pub fn verify(
-        &self,
-        session: &str,
-        process: u64,
-        text: &str,
-        now: u64,
-    ) -> Result<Ticket, TicketRefused> {
+    pub fn verify(&self, session: &str, process: u64, text: &str, now: u64) -> Result<Ticket, TicketRefused> {
         let (ticket, signature) = parse(text).ok_or(TicketRefused::Wrong)?;
         // In constant time; only then is anything else of it believed.
         self.mac(&fields(&ticket)).verify_slice(&signature).map_err(|_| TicketRefused::Wrong)?;

@@ -97,10 +97,9 @@ impl Client {
         }
         let sent = tokio::time::timeout(self.patience.answer, request.send()).await;
         let late = || ClientError::Strange { url: shown(&url), what: "no answer in time".to_owned() };
-        let response = sent.map_err(|_| late())?.map_err(|source| ClientError::Unreachable {
-            url: shown(&url),
-            source: source.without_url(),
-        })?;
+        let response = sent
+            .map_err(|_| late())?
+            .map_err(|source| ClientError::Unreachable { url: shown(&url), source: source.without_url() })?;
         match response.status() {
             reqwest::StatusCode::SWITCHING_PROTOCOLS => Ok(response),
             _ => read_refusal(&url, response).await,

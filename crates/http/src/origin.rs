@@ -29,7 +29,8 @@ fn is_own(origin: &str, headers: &HeaderMap) -> bool {
 fn refused(origin: &str) -> Problem {
     let shown: String = origin.chars().take(100).collect();
     let fix = "ask for a ticket with this origin in it";
-    let mut problem = Problem::new(ErrorCode::Denied, format!("pages of {shown:?} may not open this (rule origin)"), fix);
+    let mut problem =
+        Problem::new(ErrorCode::Denied, format!("pages of {shown:?} may not open this (rule origin)"), fix);
     problem.details = serde_json::json!({"rule": "origin"});
     problem
 }
@@ -58,7 +59,9 @@ mod tests {
 
     #[test]
     fn no_other_page_may() {
-        for origin in ["https://b.example", "null", "", "a.example", "https://a.example.b", "https://a.example:1"] {
+        for origin in
+            ["https://b.example", "null", "", "a.example", "https://a.example.b", "https://a.example:1"]
+        {
             assert!(!check(&[origin], "a.example", None), "{origin}");
         }
         // A ticket for one origin is not for another, nor for our own.

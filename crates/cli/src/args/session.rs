@@ -39,9 +39,10 @@ Examples:
   cofferdam session exec ses-aaaaaaaaaaaaaaaa -- ls -l";
 
 const SHELL_EXAMPLES: &str = "\
-A terminal in the session: resizing, Ctrl-C and job control work as in any other. What it shows cannot
-reach the clipboard or the title of yours, nor have it answer. Exit code: that of the shell or command.
-A connection that breaks is made again; whoever leaves by closing the window comes back with --attach.
+A terminal in the session: resizing, Ctrl-C and job control work as in any other. What it shows
+cannot reach the clipboard or the title of yours, nor have it answer. Exit code: that of the shell
+or command. A connection that breaks is made again; whoever leaves by closing the window comes
+back with --attach.
 
 Examples:
   cofferdam session shell ses-aaaaaaaaaaaaaaaa

@@ -54,7 +54,8 @@ impl Screen {
 
     /// What brings the terminal back to how programs expect it. Empty if nothing changed it.
     pub(crate) fn restore(&mut self) -> Vec<u8> {
-        *self = Self { modes: std::mem::take(&mut self.modes), is_changed: self.is_changed, ..Self::default() };
+        *self =
+            Self { modes: std::mem::take(&mut self.modes), is_changed: self.is_changed, ..Self::default() };
         if !std::mem::take(&mut self.is_changed) {
             return Vec::new();
         }

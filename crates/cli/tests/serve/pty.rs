@@ -27,7 +27,12 @@ fn collect(mut from: impl Read + Send + 'static) -> Arc<Mutex<Vec<u8>>> {
 }
 
 impl Pty {
-    pub(crate) fn start(size: (u16, u16), program: &Path, words: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(
+        size: (u16, u16),
+        program: &Path,
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut command = Command::new("/usr/bin/python3");
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/pty.py"));
         command.args([size.0.to_string(), size.1.to_string()]).arg(program).args(words);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -135,7 +135,10 @@ impl Socket {
     }
 
     pub(crate) fn wait_output(&mut self, text: &str) {
+        let began = Instant::now();
         while !String::from_utf8_lossy(&self.output).contains(text) {
+            let shown = String::from_utf8_lossy(&self.output).into_owned();
+            assert!(began.elapsed() < PATIENCE, "{text:?} is not in {shown:?}");
             if let heard @ (Heard::Said(_) | Heard::Closed(_)) = self.next() {
                 let is_calm = matches!(&heard, Heard::Said(said) if said["type"] == "attached");
                 assert!(is_calm, "{heard:?} before {text:?}: {}", String::from_utf8_lossy(&self.output));

@@ -108,7 +108,11 @@ fn refused(why: &str) -> ControlError {
 fn check_origin(text: &str) -> Result<String> {
     let wrong = || {
         let shown: String = text.chars().take(MAX_ORIGIN_BYTES).collect();
-        InvalidValue::new("origin", shown, "write it as a browser does: https://app.example or http://localhost:3000")
+        InvalidValue::new(
+            "origin",
+            shown,
+            "write it as a browser does: https://app.example or http://localhost:3000",
+        )
     };
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
     let (host, port) = match rest.rsplit_once(':') {
@@ -130,13 +134,27 @@ mod tests {
 
     #[test]
     fn origins_are_those_that_a_browser_says() {
-        for good in ["https://app.example", "http://localhost:3000", "http://127.0.0.1:1", "http://[::1]:80"] {
+        for good in ["https://app.example", "http://localhost:3000", "http://127.0.0.1:1", "http://[::1]:80"]
+        {
             assert_eq!(check_origin(good).unwrap(), good);
         }
         let long = format!("https://{}", "a".repeat(300));
         for bad in [
-            "", "*", "null", "app.example", "https://", "https://App.example", "https://a/", "https://a/b",
-            "https://u@a", "ftp://a", "https://a:0x1", "https://a:", "https://a:99999", "https://a b", "file://",
+            "",
+            "*",
+            "null",
+            "app.example",
+            "https://",
+            "https://App.example",
+            "https://a/",
+            "https://a/b",
+            "https://u@a",
+            "ftp://a",
+            "https://a:0x1",
+            "https://a:",
+            "https://a:99999",
+            "https://a b",
+            "file://",
             &long,
         ] {
             assert!(check_origin(bad).is_err(), "{bad}");

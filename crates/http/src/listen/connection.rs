@@ -12,8 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
 use std::sync::PoisonError;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,9 @@ use tower_service::Service;
 
 /// A connection's place among those that may be open at once. One that becomes something else keeps it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(#[allow(dead_code, reason = "it is held, not read")] pub(super) Arc<OwnedSemaphorePermit>);
+pub(crate) struct Place(
+    #[allow(dead_code, reason = "it is held, not read")] pub(super) Arc<OwnedSemaphorePermit>,
+);
 
 pub(super) struct Connection<'s> {
     pub(super) router: Router,

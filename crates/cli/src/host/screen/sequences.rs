@@ -6,7 +6,8 @@ pub(super) const IS_USUALLY_SET: [u16; 2] = [7, 25];
 /// Cursor and function keys, columns, colours, wrapping, blinking, the cursor; the other screen; the mouse, focus and
 /// pastes, which change what a key or a click sends; updates at once.
 const MODES: [u16; 22] = [
-    1, 5, 6, 7, 12, 25, 45, 47, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1047, 1048, 1049, 2004, 2026,
+    1, 5, 6, 7, 12, 25, 45, 47, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1047, 1048, 1049, 2004,
+    2026,
 ];
 
 /// ESC and one letter: the cursor (7, 8, D, E, M), a tab stop, the keypad, a reset. Not Z, which is answered.

@@ -93,11 +93,10 @@ async function main() {
   await page.type("echo $((6*7))-typed\n");
   await page.until("screen", "what is typed is answered", (shown) => shown.includes("\n42-typed\n"));
   await page.send("Emulation.setDeviceMetricsOverride", { width: 900, height: 400, deviceScaleFactor: 1, mobile: false });
-  await page.until("screen", "its size is that of the window", (shown) => {
-    page.type("stty size\n");
-    return shown.includes("\n20 90\n");
-  });
-  await page.type("sleep 641\n");
+  await page.type('until [ "$(stty size)" = "20 90" ]; do sleep 0.1; done; stty size\n');
+  await page.until("screen", "its size is that of the window", (shown) => shown.includes("\n20 90\n"));
+  await page.type("echo it-runs; sleep 641\n");
+  await page.until("screen", "it runs", (shown) => shown.includes("\nit-runs\n"));
   await page.send("Input.dispatchKeyEvent", { type: "keyDown", key: "c", modifiers: 2 });
   await page.type("echo code-$?\n");
   await page.until("screen", "Ctrl-C ends what runs", (shown) => shown.includes("code-130"));

@@ -93,11 +93,14 @@ async fn attach(State(control): State<Control>, ids: IdAndName, request: Request
     let place = parts.extensions.get::<Place>().cloned();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &control).await.map_err(|error| {
         let fix = "open it as a WebSocket: GET with Upgrade: websocket, over HTTP/1.1";
-        Problem::new(ErrorCode::Malformed, format!("this is no WebSocket handshake: {}", error.body_text()), fix)
+        Problem::new(
+            ErrorCode::Malformed,
+            format!("this is no WebSocket handshake: {}", error.body_text()),
+            fix,
+        )
     })?;
     control.attach_process(&permit, &id, number, matches!(credential, Credential::Ticket(_))).await?;
-    let attachment =
-        Attachment { control, principal, permit, credential, session: id, number, after, place };
+    let attachment = Attachment { control, principal, permit, credential, session: id, number, after, place };
     Ok(upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES)

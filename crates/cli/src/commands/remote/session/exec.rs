@@ -2,11 +2,10 @@
 
 use super::super::failure::failure;
 use super::super::{block_on, connect, print_json};
-use super::follow::write;
+use super::follow::Shower;
 use crate::args::SessionExecArgs;
 use crate::exit::{Failure, outcome_code, say};
 use crate::host::signals::Signals;
-use crate::host::streams::Streams;
 use cofferdam_api::{Command, Step, StepRequest};
 use cofferdam_client::{Client, StepEvent};
 use std::process::ExitCode;
@@ -35,7 +34,7 @@ async fn attend(
 ) -> Result<(Step, Option<i32>), Failure> {
     let mut signals = Signals::listen()?;
     let mut output = client.step_output(session, &step.id, None);
-    let mut streams = Streams::open()?;
+    let mut shower = Shower::open()?;
     let (mut asked, mut result) = (None, None);
     loop {
         let event = tokio::select! {
@@ -50,11 +49,12 @@ async fn attend(
                 continue;
             }
         };
-        match event {
-            Some(StepEvent::Result { step, .. }) => result = Some(*step),
-            Some(event) if !is_quiet => write(&mut streams, &event)?,
-            Some(_) => {}
-            None => break,
+        let Some(event) = event else { break };
+        if !is_quiet {
+            shower.show(&event)?;
+        }
+        if let StepEvent::Result { step, .. } = event {
+            result = Some(*step);
         }
     }
     let step = match result {
@@ -62,7 +62,7 @@ async fn attend(
         None => client.step_get(session, &step.id).await.map_err(failure)?,
     };
     if let (false, Some(error)) = (is_quiet, step.result.as_ref().and_then(|result| result.error.as_ref())) {
-        streams.err(format!("{}\n", error.traceback).as_bytes())?;
+        shower.streams.err(format!("{}\n", error.traceback).as_bytes())?;
     }
     Ok((step, asked))
 }

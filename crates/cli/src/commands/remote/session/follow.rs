@@ -7,20 +7,42 @@ use base64::engine::general_purpose::STANDARD;
 use cofferdam_client::StepEvent;
 use serde_json::{Value, json};
 
-/// Shows an event the way a program would have written it; of what code shows, the text.
-pub(super) fn write(streams: &mut Streams, event: &StepEvent) -> Result<(), Failure> {
-    match event {
-        StepEvent::Stdout { bytes, .. } => streams.out(bytes),
-        StepEvent::Stderr { bytes, .. } => streams.err(bytes),
-        StepEvent::Display { result, .. } => match result.data.get("text/plain") {
-            Some(text) => streams.out(format!("{text}\n").as_bytes()),
-            None => Ok(()),
-        },
-        StepEvent::Truncated { stream, .. } => {
-            say(&format!("{stream} was more than is kept; the rest of it was dropped"));
-            Ok(())
+/// Shows events the way a program would have written them; of what code shows, the text.
+pub(super) struct Shower {
+    pub(super) streams: Streams,
+    /// The value of the last expression, which comes another way than output and may be here before it.
+    value: Option<String>,
+}
+
+impl Shower {
+    pub(super) fn open() -> Result<Self, Failure> {
+        Ok(Self { streams: Streams::open()?, value: None })
+    }
+
+    pub(super) fn show(&mut self, event: &StepEvent) -> Result<(), Failure> {
+        match event {
+            StepEvent::Stdout { bytes, .. } => self.streams.out(bytes),
+            StepEvent::Stderr { bytes, .. } => self.streams.err(bytes),
+            StepEvent::Display { result, .. } => match result.data.get("text/plain") {
+                Some(text) if result.kind == "result" => {
+                    self.value = Some(format!("{text}\n"));
+                    Ok(())
+                }
+                Some(text) => self.streams.out(format!("{text}\n").as_bytes()),
+                None => Ok(()),
+            },
+            StepEvent::Truncated { stream, .. } => {
+                say(&format!("{stream} was more than is kept; the rest of it was dropped"));
+                Ok(())
+            }
+            StepEvent::Init { .. } | StepEvent::Complete { .. } => Ok(()),
+            StepEvent::Result { .. } => self.end(),
         }
-        StepEvent::Init { .. } | StepEvent::Result { .. } | StepEvent::Complete { .. } => Ok(()),
+    }
+
+    /// All that there is was shown.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        self.value.take().map_or(Ok(()), |text| self.streams.out(text.as_bytes()))
     }
 }
 

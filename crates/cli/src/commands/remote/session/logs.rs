@@ -2,10 +2,9 @@
 
 use super::super::failure::failure;
 use super::super::{block_on, connect, print_json};
-use super::follow::{line, write};
+use super::follow::{Shower, line};
 use crate::args::SessionLogsArgs;
 use crate::exit::Failure;
-use crate::host::streams::Streams;
 use cofferdam_api::Step;
 use cofferdam_client::Client;
 use cofferdam_core::SessionState;
@@ -17,9 +16,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) fn logs(args: &SessionLogsArgs) -> Result<ExitCode, Failure> {
     let client = connect(&args.remote)?;
-    let streams = Streams::open()?;
+    let shower = Shower::open()?;
     block_on(async {
-        let mut logs = Logs { client: &client, args, streams };
+        let mut logs = Logs { client: &client, args, shower };
         match &args.step {
             Some(step) => logs.one(&find(&client, &args.id, step).await?).await,
             None => logs.all().await,
@@ -46,7 +45,7 @@ async fn find(client: &Client, session: &str, step: &str) -> Result<String, Fail
 struct Logs<'a> {
     client: &'a Client,
     args: &'a SessionLogsArgs,
-    streams: Streams,
+    shower: Shower,
 }
 
 impl Logs<'_> {
@@ -58,10 +57,10 @@ impl Logs<'_> {
         while let Some(event) = output.next().await.map_err(failure)? {
             match self.args.remote.json {
                 true => print_json(&line(id, &event)),
-                false => write(&mut self.streams, &event),
+                false => self.shower.show(&event),
             }?;
         }
-        Ok(())
+        self.shower.end()
     }
 
     /// Every step that there is, and with `-f` those that come, until the session has ended.

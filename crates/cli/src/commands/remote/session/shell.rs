@@ -58,7 +58,10 @@ pub(super) fn shell(args: &SessionShellArgs) -> Result<ExitCode, Failure> {
                 Ok(ExitCode::from(outcome_code(&outcome, None)))
             }
             Left::By(signal) => {
-                say(&format!("process {number} goes on: cofferdam session shell --attach {number} {}", args.id));
+                say(&format!(
+                    "process {number} goes on: cofferdam session shell --attach {number} {}",
+                    args.id
+                ));
                 Ok(ExitCode::from(by_signal(signal)))
             }
         }
@@ -205,7 +208,9 @@ impl Shell<'_> {
                 return Ok(Some(Turn::Left(Left::Ended(outcome))));
             }
             AttachedEvent::Said(FromProcess::Truncated { .. }) => {
-                self.complain("some of what it wrote came too fast to be kept, and is missing here".to_owned());
+                self.complain(
+                    "some of what it wrote came too fast to be kept, and is missing here".to_owned(),
+                );
             }
             AttachedEvent::Said(FromProcess::Error { code, message, is_last: true }) => {
                 if code == ErrorCode::Unavailable {
@@ -235,7 +240,11 @@ impl Shell<'_> {
     }
 
     /// Connects again, from where it was. Until then Ctrl-C reaches nobody but us.
-    async fn again(&mut self, terminal: &mut Terminal, why: ClientError) -> Result<Result<Attached, i32>, Failure> {
+    async fn again(
+        &mut self,
+        terminal: &mut Terminal,
+        why: ClientError,
+    ) -> Result<Result<Attached, i32>, Failure> {
         let mut why = why;
         let mut buffer = [0; 64];
         for _ in 0..ATTEMPTS {
