@@ -88,7 +88,10 @@ impl Socket {
     }
 
     pub(crate) fn next(&mut self) -> Heard {
+        let began = Instant::now();
         loop {
+            let shown = || String::from_utf8_lossy(&self.output).into_owned();
+            assert!(began.elapsed() < PATIENCE, "nothing but pings came; before: {}", shown());
             let mut head = [0; 2];
             self.stream.read_exact(&mut head).expect("a frame");
             let mut long = [0; 8];
@@ -137,7 +140,7 @@ impl Socket {
     pub(crate) fn wait_output(&mut self, text: &str) {
         let began = Instant::now();
         while !String::from_utf8_lossy(&self.output).contains(text) {
-            let shown = String::from_utf8_lossy(&self.output).into_owned();
+            let shown = String::from_utf8_lossy(&self.output);
             assert!(began.elapsed() < PATIENCE, "{text:?} is not in {shown:?}");
             if let heard @ (Heard::Said(_) | Heard::Closed(_)) = self.next() {
                 let is_calm = matches!(&heard, Heard::Said(said) if said["type"] == "attached");
