@@ -31,6 +31,8 @@ needs=(
     pg_createcluster=postgresql
     # The test of the contract has a tool of its own, from PyPI.
     /usr/share/doc/python3-venv=python3-venv
+    # A terminal in a page.
+    chromium=chromium
     # The scripts themselves.
     shellcheck=shellcheck
     # Roots for tests of images, and archives of theirs.

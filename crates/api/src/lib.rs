@@ -14,6 +14,7 @@ mod key;
 mod objects;
 mod output;
 mod process;
+mod process_socket;
 mod proof;
 mod result;
 mod run;
@@ -42,7 +43,10 @@ pub use job::{
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use objects::Objects;
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
-pub use process::{ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize};
+pub use process::{
+    ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize, TicketRequest, TicketView,
+};
+pub use process_socket::{FromProcess, OutputFrame, ToProcess, close_code};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{

@@ -65,3 +65,25 @@ pub struct SignalRequest {
     #[schema(minimum = 1, maximum = 64)]
     pub signal: i32,
 }
+
+/// `POST …/processes/{number}/tickets`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"origin": "https://app.example"}))]
+pub struct TicketRequest {
+    /// The pages that may use it, by scheme, host and port; without it, those of this server.
+    #[schema(example = "https://app.example")]
+    pub origin: Option<String>,
+    /// Whether it only allows to look.
+    pub read_only: bool,
+}
+
+/// A ticket, which opens one WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TicketView {
+    pub ticket: String,
+    /// Where to use it, below this server's address.
+    pub url: String,
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}

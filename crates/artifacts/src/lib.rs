@@ -14,6 +14,7 @@ mod place;
 mod range;
 mod read;
 mod seal;
+mod ticket;
 mod write;
 
 pub use error::ArtifactError;
@@ -24,6 +25,7 @@ pub use place::{Bucket, Found, Location, Name, Vault};
 pub use range::{Part, Wanted, part_of};
 pub use read::Reading;
 pub use seal::{SealError, open_chunk, seal_chunk};
+pub use ticket::{Ticket, TicketRefused, TicketSigner};
 pub use write::{Writing, Written};
 
 pub type Result<T> = std::result::Result<T, ArtifactError>;

@@ -20,7 +20,7 @@ pub(crate) use remote::{
 };
 pub(crate) use session::{
     SessionArgs, SessionCommand, SessionCopyArgs, SessionCreateArgs, SessionExecArgs, SessionExtendArgs,
-    SessionListArgs,
+    SessionListArgs, SessionLogsArgs, SessionShellArgs,
 };
 
 const EXAMPLES: &str = "\

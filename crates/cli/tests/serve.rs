@@ -4,6 +4,8 @@
 mod api;
 #[path = "serve/artifacts.rs"]
 mod artifacts;
+#[path = "serve/browser.rs"]
+mod browser;
 #[path = "serve/client.rs"]
 mod client;
 #[path = "serve/collector.rs"]
@@ -46,6 +48,8 @@ mod planes;
 mod postgres;
 #[path = "serve/proofs.rs"]
 mod proofs;
+#[path = "serve/pty.rs"]
+mod pty;
 #[path = "serve/roles.rs"]
 mod roles;
 #[path = "serve/server.rs"]
@@ -54,6 +58,12 @@ mod server;
 mod session_files;
 #[path = "serve/sessions.rs"]
 mod sessions;
+#[path = "serve/shells.rs"]
+mod shells;
+#[path = "serve/socket.rs"]
+mod socket;
+#[path = "serve/sockets.rs"]
+mod sockets;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

@@ -87,6 +87,6 @@ impl Client {
 
     /// Follows a job's output, from its beginning or from after an event.
     pub fn job_output(&self, id: &str, after: Option<i64>) -> Output {
-        Output::new(self.clone(), id, after)
+        Output::new(self.clone(), &["v1", "jobs", id, "output"], after)
     }
 }

@@ -7,19 +7,23 @@
 //! It reads no environment and touches no terminal.
 
 mod artifacts;
+mod attach;
 mod audit;
 mod error;
 mod files;
 mod jobs;
 mod keys;
 mod output;
+mod processes;
 mod retry;
 mod send;
 mod sessions;
 mod sse;
+mod steps;
 mod tenants;
 
 pub use artifacts::{Download, Progress};
+pub use attach::{Attached, AttachedEvent};
 pub use audit::Export;
 pub use error::{ClientError, Refusal, Result};
 pub use files::{ArchiveFormat, FileDownload};
@@ -28,3 +32,4 @@ pub use output::{Output, OutputEvent};
 pub use retry::Patience;
 pub use send::Client;
 pub use sessions::SessionQuery;
+pub use steps::StepEvent;

@@ -53,25 +53,51 @@ impl OutputEvent {
     }
 }
 
-/// Someone who follows a job.
+/// Events that can be followed.
+pub(crate) trait Followable: Sized {
+    fn seq(&self) -> i64;
+
+    /// Whether nothing comes after it.
+    fn is_last(&self) -> bool;
+
+    /// None for an event of a name that is not known: it is one of the future, and passed over.
+    fn read(raw: &RawEvent) -> std::result::Result<Option<Self>, String>;
+}
+
+impl Followable for OutputEvent {
+    fn seq(&self) -> i64 {
+        self.seq()
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Complete { .. })
+    }
+
+    fn read(raw: &RawEvent) -> std::result::Result<Option<Self>, String> {
+        event(raw)
+    }
+}
+
+/// Someone who follows a job, or a step.
 #[derive(Debug)]
-pub struct Output {
+pub struct Output<E = OutputEvent> {
     client: Client,
-    id: String,
+    path: Vec<String>,
     /// The last event that was given out.
     last: Option<i64>,
     connection: Option<(Response, Parser)>,
-    waiting: VecDeque<OutputEvent>,
+    waiting: VecDeque<E>,
     failures: u32,
     is_over: bool,
     waits: bool,
 }
 
-impl Output {
-    pub(crate) fn new(client: Client, id: &str, after: Option<i64>) -> Self {
+#[allow(private_bounds, reason = "what can be followed is decided here")]
+impl<E: Followable> Output<E> {
+    pub(crate) fn new(client: Client, path: &[&str], after: Option<i64>) -> Self {
         Self {
             client,
-            id: id.to_owned(),
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
             last: after,
             connection: None,
             waiting: VecDeque::new(),
@@ -89,7 +115,7 @@ impl Output {
 
     /// The next event, or none when everything was seen. A connection that breaks is made again, from where it was.
     /// Dropping this between two calls loses nothing but what was not asked for.
-    pub async fn next(&mut self) -> Result<Option<OutputEvent>> {
+    pub async fn next(&mut self) -> Result<Option<E>> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 // A server that repeats itself is not repeated.
@@ -98,7 +124,7 @@ impl Output {
                 }
                 self.last = Some(event.seq());
                 self.failures = 0;
-                self.is_over = matches!(event, OutputEvent::Complete { .. });
+                self.is_over = event.is_last();
                 return Ok(Some(event));
             }
             if self.is_over {
@@ -116,7 +142,8 @@ impl Output {
     }
 
     async fn connect(&self) -> Result<Response> {
-        let mut call = self.client.call(Method::GET, &["v1", "jobs", &self.id, "output"]).stream();
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let mut call = self.client.call(Method::GET, &path).stream();
         if !self.waits {
             call = call.query("follow", "false");
         }
@@ -137,14 +164,14 @@ impl Output {
                 self.is_over = true;
                 return Ok(());
             }
-            Ok(Ok(None)) => return Err(broken("the stream ended before the job did")),
+            Ok(Ok(None)) => return Err(broken("the stream ended before what was followed did")),
             Ok(Ok(Some(chunk))) => chunk,
         };
         for raw in parser.push(&chunk).map_err(|what| broken(&what))? {
             if raw.name == "error" {
                 return Err(broken(&read::<ErrorData>(&raw.data).map_or(raw.data, |data| data.message)));
             }
-            if let Some(event) = event(&raw).map_err(|what| broken(&what))? {
+            if let Some(event) = E::read(&raw).map_err(|what| broken(&what))? {
                 self.waiting.push_back(event);
             }
         }
@@ -163,17 +190,24 @@ impl Output {
     }
 }
 
-fn read<T: DeserializeOwned>(data: &str) -> std::result::Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned>(data: &str) -> std::result::Result<T, String> {
     serde_json::from_str(data).map_err(|error| error.to_string())
 }
 
-/// An event of a name that is not known is one of the future, and passed over.
-fn event(raw: &RawEvent) -> std::result::Result<Option<OutputEvent>, String> {
-    let id = || raw.id.as_deref().and_then(|id| id.parse().ok()).ok_or("an event without a number");
-    let output = |data: OutputData| match data.base64 {
+pub(crate) fn number(raw: &RawEvent) -> std::result::Result<i64, &'static str> {
+    raw.id.as_deref().and_then(|id| id.parse().ok()).ok_or("an event without a number")
+}
+
+/// The exact bytes.
+pub(crate) fn output(data: OutputData) -> std::result::Result<Vec<u8>, String> {
+    match data.base64 {
         Some(text) => STANDARD.decode(text).map_err(|error| error.to_string()),
         None => Ok(data.text.into_bytes()),
-    };
+    }
+}
+
+fn event(raw: &RawEvent) -> std::result::Result<Option<OutputEvent>, String> {
+    let id = || number(raw);
     Ok(Some(match raw.name.as_str() {
         "init" => OutputEvent::Init { seq: id()?, id: read::<InitData>(&raw.data)?.id },
         "stdout" => OutputEvent::Stdout { seq: id()?, bytes: output(read(&raw.data)?)? },

@@ -79,6 +79,33 @@ impl Client {
         read_refusal(&url, response).await.map(drop)
     }
 
+    /// Asks for a connection that becomes something else, which only HTTP/1.1 has. It is asked once.
+    pub(crate) async fn upgrade(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        headers: &[(&'static str, &str)],
+    ) -> Result<Response> {
+        let http = settings().http1_only().build();
+        let http =
+            http.map_err(|error| ClientError::Setup(format!("no connections can be made: {error}")))?;
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        let mut request = http.get(url.clone()).header("x-api-key", self.key.clone());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = tokio::time::timeout(self.patience.answer, request.send()).await;
+        let late = || ClientError::Strange { url: shown(&url), what: "no answer in time".to_owned() };
+        let response = sent
+            .map_err(|_| late())?
+            .map_err(|source| ClientError::Unreachable { url: shown(&url), source: source.without_url() })?;
+        match response.status() {
+            reqwest::StatusCode::SWITCHING_PROTOCOLS => Ok(response),
+            _ => read_refusal(&url, response).await,
+        }
+    }
+
     pub(crate) fn call(&self, method: Method, path: &[&str]) -> Call<'_> {
         let is_safe = method != Method::POST;
         let mut headers = HeaderMap::new();
@@ -100,13 +127,17 @@ impl Client {
 /// The settings that every client has. A server's answer is where it was asked for: redirects would carry the key
 /// elsewhere.
 fn connect() -> Result<reqwest::Client> {
+    let built = settings().build();
+    built.map_err(|error| ClientError::Setup(format!("no connections can be made: {error}")))
+}
+
+fn settings() -> reqwest::ClientBuilder {
     // The first one in a process stays; any other provider would do as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
+    reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
-        .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")));
-    builder.build().map_err(|error| ClientError::Setup(format!("no connections can be made: {error}")))
+        .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")))
 }
 
 /// A request that is about to be made.

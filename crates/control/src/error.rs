@@ -52,6 +52,10 @@ pub enum ControlError {
     #[error("{text}")]
     Conflict { text: String },
 
+    /// A process takes no input: it was closed, nothing reads it, or it has ended.
+    #[error("{text}")]
+    Input { text: String },
+
     #[error("{text}")]
     TooLarge { text: String },
 

@@ -121,6 +121,7 @@ struct Parts {
     noted: Noted,
     /// Of the sessions that this process has placed.
     rooms: sessions::Rooms,
+    used_tickets: sessions::UsedTickets,
     is_draining: AtomicBool,
     began: std::time::Instant,
     /// Whoever follows something has to let go.
@@ -196,6 +197,7 @@ impl Control {
             signing,
             noted: Noted::default(),
             rooms: sessions::Rooms::default(),
+            used_tickets: sessions::UsedTickets::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
@@ -270,6 +272,11 @@ impl Control {
         // A store that is gone by now has told of it elsewhere.
         let _ = self.note_bypass().await;
         self.parts.stopped.send_replace(true);
+    }
+
+    /// Waits until this process is about to stop: whoever follows something lets go.
+    pub async fn stopped(&self) {
+        let _ = self.parts.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
     pub fn is_draining(&self) -> bool {

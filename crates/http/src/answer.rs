@@ -131,6 +131,11 @@ impl From<ControlError> for Problem {
             ControlError::Conflict { .. } => {
                 Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")
             }
+            ControlError::Input { .. } => Self::new(
+                ErrorCode::WrongState,
+                text,
+                "look whether it still runs, and has not closed its input",
+            ),
             ControlError::TooLarge { .. } => {
                 Self::new(ErrorCode::TooLarge, text, "send less, or announce more")
             }

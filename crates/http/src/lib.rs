@@ -12,11 +12,13 @@ mod idempotency;
 mod last_event;
 mod listen;
 mod observe;
+mod origin;
 mod path;
 mod query;
 mod routes;
 mod runs;
 mod service;
+mod sockets;
 mod stream;
 mod while_valid;
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// How often it is looked whether whoever follows is still known. A thousand followers cost two hundred lookups a
 /// second.
-const LOOK: Duration = Duration::from_secs(5);
+pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 /// The same events, until the key or token in these headers is not valid any more; then `error`, and the end.
 pub(crate) fn while_valid(
@@ -48,7 +48,7 @@ const FRESH: Duration = Duration::from_secs(1);
 const MAX_RECENT: usize = 10_000;
 
 /// While the store is away nobody knows; it is asked again.
-async fn is_known(control: &Control, secret: Option<&str>) -> bool {
+pub(crate) async fn is_known(control: &Control, secret: Option<&str>) -> bool {
     let Some(secret) = secret else { return true };
     let name = cofferdam_control::hash(secret.as_bytes());
     let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -48,6 +48,25 @@ Examples:
   cofferdam session cp src ses-aaaaaaaaaaaaaaaa:/workspace/src
   cofferdam session cp ses-aaaaaaaaaaaaaaaa:out.png .";
 
+const SHELL_EXAMPLES: &str = "\
+A terminal in the session: resizing, Ctrl-C and job control work as in any other. What it shows
+cannot reach the clipboard or the title of yours, nor have it answer. Exit code: that of the shell
+or command. A connection that breaks is made again; whoever leaves by closing the window comes
+back with --attach.
+
+Examples:
+  cofferdam session shell ses-aaaaaaaaaaaaaaaa
+  cofferdam session shell ses-aaaaaaaaaaaaaaaa -- top
+  cofferdam session shell --attach 1 ses-aaaaaaaaaaaaaaaa";
+
+const LOGS_EXAMPLES: &str = "\
+Without STEP, that of all steps, one after the other.
+
+Examples:
+  cofferdam session logs ses-aaaaaaaaaaaaaaaa
+  cofferdam session logs -f ses-aaaaaaaaaaaaaaaa 3
+  cofferdam session logs --json --after 12 ses-aaaaaaaaaaaaaaaa stp-aaaaaaaaaaaaaaaa";
+
 const EXTEND_EXAMPLES: &str = "\
 A deadline that is further off already stays.
 
@@ -75,6 +94,12 @@ pub(crate) enum SessionCommand {
     /// Copy files and folders into a session, or out of it
     #[command(after_help = COPY_EXAMPLES, visible_alias = "cp")]
     Copy(SessionCopyArgs),
+    /// Open a terminal in a session
+    #[command(after_help = SHELL_EXAMPLES)]
+    Shell(SessionShellArgs),
+    /// Show what steps have written
+    #[command(after_help = LOGS_EXAMPLES)]
+    Logs(SessionLogsArgs),
     /// Put a session's deadline off
     #[command(after_help = EXTEND_EXAMPLES)]
     Extend(SessionExtendArgs),
@@ -205,4 +230,44 @@ pub(crate) struct SessionExecArgs {
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionShellArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Comes back to a process that runs, by its number, instead of starting one
+    #[arg(long, value_name = "NUMBER", conflicts_with = "command")]
+    pub(crate) attach: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+
+    /// A program and its arguments; bash, or sh where there is none, unless given
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionLogsArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Number or id of one step
+    #[arg(value_name = "STEP")]
+    pub(crate) step: Option<String>,
+
+    /// Stays until the step has ended; without STEP, until the session has
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// Begins behind the event with this number
+    #[arg(long, value_name = "SEQ", requires = "step")]
+    pub(crate) after: Option<i64>,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }

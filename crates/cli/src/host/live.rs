@@ -3,10 +3,11 @@
 //! They may block for as long as somebody holds a pager open, and the job's deadline has to hold meanwhile:
 //! a thread does the writing. It starts with the first byte, so that a silent job costs none.
 
+use super::screen::Screened;
 use cofferdam_backend::async_trait;
 use cofferdam_worker::{LiveOutput, OutputStream};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -18,9 +19,10 @@ const QUEUED_MAX_BYTES: usize = 1 << 20;
 
 pub(crate) type Sink = Box<dyn Write + Send>;
 
-/// One of our own streams, without a buffer between.
-pub(crate) fn sink(stream: impl AsFd) -> io::Result<Sink> {
-    Ok(Box::new(File::from(stream.as_fd().try_clone_to_owned()?)))
+/// One of our own streams, without a buffer between. A terminal gets only what draws.
+pub(crate) fn sink(stream: impl AsFd + IsTerminal) -> io::Result<Sink> {
+    let file = File::from(stream.as_fd().try_clone_to_owned()?);
+    Ok(if stream.is_terminal() { Box::new(Screened::new(file)) } else { Box::new(file) })
 }
 
 /// Writes to two sinks, in the order in which output came.
@@ -141,6 +143,8 @@ fn write_all(receiver: &mpsc::Receiver<Chunk>, stdout: Sink, stderr: Sink, share
         shared.queued.fetch_sub(bytes.len(), Ordering::AcqRel);
         shared.changed.notify_one();
     }
+    // A terminal is brought back as the sink goes, which is before anybody is told.
+    drop((stdout, stderr));
     shared.idle.store(true, Ordering::Release);
     shared.changed.notify_one();
 }

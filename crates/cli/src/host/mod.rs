@@ -4,6 +4,8 @@ pub(crate) mod colour;
 pub(crate) mod files;
 pub(crate) mod live;
 pub(crate) mod reader;
+pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod state;
+pub(crate) mod streams;
 pub(crate) mod terminal;

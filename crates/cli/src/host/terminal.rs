@@ -40,11 +40,21 @@ impl RawMode {
             return Ok(None);
         }
         let before = tcgetattr(stdin())?;
+        restore_on_panic(before.clone());
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
         Ok(Some(Self { before }))
     }
+}
+
+/// A panic may end the process before anything is dropped.
+fn restore_on_panic(before: Termios) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
+        usual(panic);
+    }));
 }
 
 impl Drop for RawMode {

@@ -22,7 +22,7 @@ pub use upload::Upload;
 pub use view::artifact_view;
 
 use crate::{Control, ControlError, Keep, Result};
-use cofferdam_artifacts::{LinkSigner, Vault};
+use cofferdam_artifacts::{LinkSigner, TicketSigner, Vault};
 use cofferdam_policy::Denial;
 use cofferdam_store::{ArtifactRecord, StoreError};
 use std::collections::HashSet;
@@ -37,6 +37,7 @@ const NEVER_MS: i64 = 253_402_300_799_000;
 pub(crate) struct Artifacts {
     pub(crate) vault: Vault,
     signer: LinkSigner,
+    pub(crate) tickets: TicketSigner,
     /// Artifacts that are being uploaded here: one writing at a time, so that nobody fills the place with several.
     uploading: Arc<Mutex<HashSet<String>>>,
     swept: Notify,
@@ -45,7 +46,8 @@ pub(crate) struct Artifacts {
 impl Artifacts {
     pub(crate) fn new(vault: Vault) -> Self {
         let signer = LinkSigner::new(vault.master());
-        Self { vault, signer, uploading: Arc::default(), swept: Notify::new() }
+        let tickets = TicketSigner::new(vault.master());
+        Self { vault, signer, tickets, uploading: Arc::default(), swept: Notify::new() }
     }
 
     pub(crate) fn signer(&self) -> &LinkSigner {

@@ -23,6 +23,7 @@ mod step_interrupt;
 mod step_log;
 mod step_run;
 mod step_view;
+mod tickets;
 mod view;
 
 pub use file_link::FollowedFileLink;
@@ -32,4 +33,5 @@ pub use settings::SessionSettings;
 pub use step_create::SubmittedStep;
 pub use step_follow::{FollowedStep, StepFollower};
 pub use step_view::step_view;
+pub(crate) use tickets::UsedTickets;
 pub use view::session_view;

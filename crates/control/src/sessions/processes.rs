@@ -18,6 +18,13 @@ const MAX_TIMEOUT_MS: u64 = i64::MAX as u64;
 const MAX_SIGNAL: i32 = 64;
 const MAX_SIZE: u16 = 1000;
 
+/// How long one look for a process's end waits, and the pause where the store was away.
+const LOOK: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// After this number nothing is written: whoever asks from here on waits for the end.
+const NO_OUTPUT: u64 = i64::MAX as u64;
+
 impl Control {
     pub async fn start_process(
         &self,
@@ -31,7 +38,9 @@ impl Control {
         let (worker, id) = self.reach(&record)?;
         let at = Placed { id, generation: record.generation };
         let started = worker.sessions().ok_or(UNREACHABLE)?.start_process(&at, request).await;
-        started.map_err(refused)
+        let started = started.map_err(refused)?;
+        self.spawn_end_note(permit, session, started.number);
+        Ok(started)
     }
 
     pub async fn list_processes(&self, permit: &Permit, session: &str) -> Result<Vec<ProcessView>> {
@@ -51,6 +60,35 @@ impl Control {
         let (worker, at) = self.placed(permit, session).await?;
         let sessions = worker.sessions().ok_or(UNREACHABLE)?;
         sessions.process_output(&at, number, after, time).await.map_err(refused)
+    }
+
+    /// A process, once it has ended or a time has passed.
+    pub async fn wait_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        time: Duration,
+    ) -> Result<ProcessView> {
+        Ok(self.follow_process(permit, session, number, NO_OUTPUT, time).await?.process)
+    }
+
+    /// Notes that somebody is connected to a process.
+    pub async fn attach_process(
+        &self,
+        permit: &Permit,
+        session: &str,
+        number: u64,
+        by_ticket: bool,
+    ) -> Result<()> {
+        let details = json!({"process": number, "by_ticket": by_ticket});
+        self.use_session(permit, session, "process.attached", details).await.map(drop)
+    }
+
+    /// Notes that a session is in use, for its idle time-out; this is in no audit.
+    pub async fn touch_session(&self, permit: &Permit, session: &str) -> Result<()> {
+        let (tenant, id) = (permit.tenant().to_owned(), session.to_owned());
+        Ok(self.parts.store.use_session(tenant, id, crate::now_ms(), None).await.map(drop)?)
     }
 
     pub async fn write_process(
@@ -100,6 +138,33 @@ impl Control {
         })
     }
 
+    /// Notes how a process ends. One that ends with its session is in the note of that.
+    fn spawn_end_note(&self, permit: &Permit, session: &str, number: u64) {
+        let (control, permit, session) = (self.clone(), permit.clone(), session.to_owned());
+        tokio::spawn(async move {
+            let outcome = loop {
+                let look = control.wait_process(&permit, &session, number, LOOK);
+                let seen = tokio::select! {
+                    seen = look => seen,
+                    () = control.stopped() => return,
+                };
+                match seen {
+                    Ok(process) => {
+                        if let Some(outcome) = process.outcome {
+                            break outcome;
+                        }
+                    }
+                    Err(ControlError::Store(_)) => tokio::time::sleep(PAUSE).await,
+                    Err(_) => return,
+                }
+            };
+            let details = json!({"process": number, "outcome": outcome});
+            let event = control.event(&permit, "process.ended", &session, details);
+            // A store that is away has told of it elsewhere.
+            let _ = control.parts.store.note(permit.tenant().to_owned(), event).await;
+        });
+    }
+
     /// Where a session is that is ready.
     pub(super) async fn placed(&self, permit: &Permit, session: &str) -> Result<(Arc<dyn Worker>, Placed)> {
         let record = self.get_session(permit, session).await?;
@@ -109,6 +174,13 @@ impl Control {
         let (worker, id) = self.reach(&record)?;
         Ok((worker, Placed { id, generation: record.generation }))
     }
+}
+
+/// A process, as it stands, if there is one of that number.
+pub(super) async fn known_process(worker: &dyn Worker, at: &Placed, number: u64) -> Result<ProcessView> {
+    let sessions = worker.sessions().ok_or(UNREACHABLE)?;
+    let told = sessions.process_output(at, number, NO_OUTPUT, Duration::ZERO).await.map_err(refused)?;
+    Ok(told.process)
 }
 
 fn check(request: &ProcessRequest) -> Result<()> {
@@ -151,7 +223,7 @@ fn refused(failure: SessionFailure) -> ControlError {
     let SessionFailure { code, message } = failure;
     match code.as_str() {
         "not_found" => ControlError::NotFound { what: "process" },
-        "input_closed" | "input_full" => ControlError::Conflict { text: message },
+        "input_closed" | "input_full" => ControlError::Input { text: message },
         "invalid" | "not_startable" | "not_permitted" => InvalidValue::new("command", "", message).into(),
         "session_gone" | "session_stale" => UNREACHABLE,
         _ => ControlError::Unavailable(message),

@@ -25,6 +25,9 @@ pub(crate) struct OfState;
 /// It takes bytes by a signed link.
 pub(crate) struct OfUpload;
 
+/// It becomes another protocol, if it is asked so.
+pub(crate) struct OfUpgrade;
+
 /// It serves parts of something.
 pub(crate) struct OfPart;
 
@@ -68,6 +71,12 @@ impl IntoResponses for OfUpload {
     fn responses() -> Named {
         use ErrorCode::{Denied, Internal, Invalid, Malformed, NotFound, TooLarge, Unavailable, WrongState};
         named(&[Malformed, Denied, NotFound, WrongState, TooLarge, Invalid, Internal, Unavailable])
+    }
+}
+
+impl IntoResponses for OfUpgrade {
+    fn responses() -> Named {
+        named(&[ErrorCode::Malformed])
     }
 }
 

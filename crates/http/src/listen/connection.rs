@@ -12,17 +12,24 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tower_service::Service;
+
+/// A connection's place among those that may be open at once. One that becomes something else keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(
+    #[allow(dead_code, reason = "it is held, not read")] pub(super) Arc<OwnedSemaphorePermit>,
+);
 
 pub(super) struct Connection<'s> {
     pub(super) router: Router,
     pub(super) peer: Peer,
+    pub(super) place: Place,
     pub(super) settings: &'s HttpSettings,
 }
 
@@ -59,7 +66,7 @@ impl Connection<'_> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let activity = std::sync::Arc::new(Activity::new());
+        let activity = Arc::new(Activity::new());
         let service = self.service(&activity);
         let mut builder = http1::Builder::new();
         builder
@@ -67,7 +74,7 @@ impl Connection<'_> {
             .header_read_timeout(self.settings.header_timeout)
             .max_headers(self.settings.max_headers)
             .max_buf_size(self.settings.max_header_bytes.max(8192));
-        let connection = builder.serve_connection(TokioIo::new(io), service);
+        let connection = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
         watch(
             pin!(connection),
             |connection| connection.graceful_shutdown(),
@@ -82,7 +89,7 @@ impl Connection<'_> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let activity = std::sync::Arc::new(Activity::new());
+        let activity = Arc::new(Activity::new());
         let service = self.service(&activity);
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
@@ -105,7 +112,7 @@ impl Connection<'_> {
     /// The router, with every request counted from its head to the end of its answer.
     fn service(
         &self,
-        activity: &std::sync::Arc<Activity>,
+        activity: &Arc<Activity>,
     ) -> impl hyper::service::Service<
         Request<Incoming>,
         Response = hyper::Response<Counted>,
@@ -113,8 +120,10 @@ impl Connection<'_> {
         Future: Send + 'static,
     > + use<> {
         let (router, peer, activity) = (self.router.clone(), self.peer.clone(), activity.clone());
+        let place = self.place.clone();
         service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
+            request.extensions_mut().insert(place.clone());
             let guard = InFlight::new(&activity);
             let mut router = router.clone();
             async move {
@@ -125,10 +134,10 @@ impl Connection<'_> {
     }
 }
 
-struct InFlight(std::sync::Arc<Activity>);
+struct InFlight(Arc<Activity>);
 
 impl InFlight {
-    fn new(activity: &std::sync::Arc<Activity>) -> Self {
+    fn new(activity: &Arc<Activity>) -> Self {
         activity.change(1);
         Self(activity.clone())
     }

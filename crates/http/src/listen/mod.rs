@@ -7,6 +7,7 @@ mod connection;
 mod slow;
 mod tls;
 
+pub(crate) use connection::Place;
 pub(crate) use slow::TooSlow;
 pub use tls::{Tls, TlsError};
 
@@ -106,10 +107,11 @@ struct Shared {
 }
 
 /// One connection, from its first byte to its end; it keeps its place until then.
-async fn attend(shared: Arc<Shared>, stream: TcpStream, peer: Peer, _place: OwnedSemaphorePermit) {
+async fn attend(shared: Arc<Shared>, stream: TcpStream, peer: Peer, place: OwnedSemaphorePermit) {
     // Answers are written whole; waiting to fill a packet would only delay the small ones.
     let _ = stream.set_nodelay(true);
-    let connection = Connection { router: shared.router.clone(), peer, settings: &shared.settings };
+    let place = Place(Arc::new(place));
+    let connection = Connection { router: shared.router.clone(), peer, place, settings: &shared.settings };
     let stopped = shared.stopped.clone();
     match &shared.tls {
         None => connection.http1(stream, stopped).await,

@@ -140,6 +140,7 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/sessions/{id}/files/move") => Some(json!({"from": "a", "to": "b"})),
         ("POST", "/v1/sessions/{id}/processes") => Some(json!({"command": "true"})),
         ("POST", "/v1/sessions/{id}/processes/{number}/input") => None,
+        ("POST", "/v1/sessions/{id}/processes/{number}/tickets") => Some(json!({})),
         ("POST", "/v1/sessions/{id}/processes/{number}/signal") => Some(json!({"signal": 15})),
         ("POST", "/v1/sessions/{id}/processes/{number}/resize") => Some(json!({"rows": 1, "columns": 1})),
         ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),

@@ -16,6 +16,12 @@ use tokio::sync::{Mutex as Turns, watch};
 /// What is kept of one process's output, for who comes back. What is older is dropped.
 const KEPT_BYTES: usize = 1 << 20;
 
+/// What a piece takes besides its bytes. A program that writes single letters makes a piece of each.
+const PIECE_BYTES: usize = 64;
+
+/// So much is handed out at once, and so held for each of those who follow.
+const BATCH_BYTES: usize = 256 << 10;
+
 /// So many processes of one session are known, those that have ended among them. The oldest of these go first.
 const MAX_PROCESSES: usize = 64;
 
@@ -94,6 +100,20 @@ struct Log {
     open: usize,
 }
 
+impl Log {
+    /// What is kept after a number, up to a batch.
+    fn after(&self, after: u64) -> Vec<ProcessPiece> {
+        let from = self.pieces.partition_point(|piece| piece.seq <= after);
+        let mut bytes = 0;
+        let fits = |piece: &&ProcessPiece| {
+            let is_first = bytes == 0;
+            bytes += piece.bytes.len() + PIECE_BYTES;
+            is_first || bytes <= BATCH_BYTES
+        };
+        self.pieces.range(from..).take_while(fits).cloned().collect()
+    }
+}
+
 impl Processes {
     fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Watched>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -135,11 +155,11 @@ impl Watched {
             let mut log = self.log();
             log.state.last_seq += 1;
             let seq = log.state.last_seq;
-            log.bytes += bytes.len();
+            log.bytes += bytes.len() + PIECE_BYTES;
             log.pieces.push_back(ProcessPiece { seq, stream, bytes: bytes.to_vec() });
             while log.bytes > KEPT_BYTES {
                 let Some(first) = log.pieces.pop_front() else { break };
-                log.bytes -= first.bytes.len();
+                log.bytes -= first.bytes.len() + PIECE_BYTES;
             }
         }
         self.tell();
@@ -256,12 +276,13 @@ impl Sessions {
             changed.mark_unchanged();
             let (news, is_over) = {
                 let log = watched.log();
-                let pieces: Vec<_> = log.pieces.iter().filter(|piece| piece.seq > after).cloned().collect();
+                let pieces = log.after(after);
                 let first = pieces.first().map_or(log.state.last_seq + 1, |piece| piece.seq);
-                let has_gap = first > after + 1;
+                let has_gap = first > after.saturating_add(1);
                 // The end is told once all of its output is there, unless something else holds its streams.
                 let mut state = log.state.clone();
-                let is_over = state.ended.is_some() && (log.open == 0 || pieces.is_empty());
+                let is_all = pieces.last().is_none_or(|piece| piece.seq == state.last_seq);
+                let is_over = state.ended.is_some() && is_all && (log.open == 0 || pieces.is_empty());
                 if !is_over {
                     state.ended = None;
                 }

@@ -5,6 +5,7 @@ mod artifacts;
 mod contexts;
 mod files;
 mod links;
+mod process_socket;
 mod processes;
 mod search;
 mod session;
@@ -27,4 +28,5 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
         .merge(search::routes())
         .merge(watch::routes())
         .merge(processes::routes())
+        .merge(process_socket::routes())
 }

@@ -30,6 +30,7 @@ use utoipa_axum::routes;
 pub(super) fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new()
         .routes(routes!(list, start))
+        .routes(routes!(get))
         .routes(routes!(follow))
         .routes(routes!(input))
         .routes(routes!(signal))
@@ -39,8 +40,11 @@ pub(super) fn routes() -> OpenApiRouter<Control> {
 /// How long one look at a process waits for news.
 const LOOK: Duration = Duration::from_secs(10);
 
+/// The longest that one request waits for a process's end.
+const MAX_WAIT_MS: u64 = 60_000;
+
 /// The number in a path; anything else is nobody's.
-fn number(text: &str) -> Result<u64, Problem> {
+pub(super) fn number(text: &str) -> Result<u64, Problem> {
     let is_plain = !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain).ok_or_else(|| ControlError::NotFound { what: "process" }.into())
 }
@@ -76,6 +80,32 @@ async fn start(
 async fn list(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::ProcessGet).await?;
     Ok(json(200, &ProcessList { processes: control.list_processes(&permit, &id).await? }))
+}
+
+/// Show a process
+///
+/// With `wait_ms`, once it has ended, or after that time as it is then.
+#[utoipa::path(
+    get, path = "/sessions/{id}/processes/{number}", operation_id = "process_get", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("number" = String, Path, description = "The process's number", example = "1"),
+        ("wait_ms" = Option<u64>, Query, minimum = 0, maximum = 60_000,
+         description = "How long to wait for its end"),
+    ),
+    responses((status = 200, description = "How it stands", body = ProcessView), Always, OfOne, OfState)
+)]
+async fn get(
+    State(control): State<Control>,
+    caller: Caller,
+    IdAndName(id, text): IdAndName,
+    query: Query,
+) -> Answer {
+    query.only(&["wait_ms"])?;
+    let time = Duration::from_millis(query.number("wait_ms", MAX_WAIT_MS)?.unwrap_or(0));
+    let number = number(&text)?;
+    let permit = caller.permit(&control, Action::ProcessGet).await?;
+    Ok(json(200, &control.wait_process(&permit, &id, number, time).await?))
 }
 
 /// Follow a process

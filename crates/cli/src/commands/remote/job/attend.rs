@@ -4,9 +4,9 @@ use super::super::failure::failure;
 use super::super::progress::Waiting;
 use crate::exit::{Failure, say};
 use crate::host::signals::Signals;
+use crate::host::streams::Streams;
 use cofferdam_api::Job;
 use cofferdam_client::{Client, Output, OutputEvent};
-use std::io::{Write, stderr, stdout};
 
 /// How a job ended, and the signal by which we were told to end it.
 pub(super) struct Attended {
@@ -24,6 +24,7 @@ pub(super) enum Show {
 pub(super) async fn attend(client: &Client, id: &str, show: Show) -> Result<Attended, Failure> {
     let mut signals = Signals::listen()?;
     let mut output = client.job_output(id, None);
+    let mut streams = Streams::open()?;
     let waiting = Waiting::new(show == Show::Nothing);
     waiting.say(format!("{id} runs"));
     let (mut asked, mut result) = (None, None);
@@ -44,7 +45,7 @@ pub(super) async fn attend(client: &Client, id: &str, show: Show) -> Result<Atte
         };
         match event {
             Some(OutputEvent::Result { job, .. }) => result = Some(*job),
-            Some(event) if show == Show::Live => waiting.aside(|| write(&event))?,
+            Some(event) if show == Show::Live => waiting.aside(|| write(&mut streams, &event))?,
             Some(_) => {}
             None => break,
         }
@@ -58,21 +59,16 @@ pub(super) async fn attend(client: &Client, id: &str, show: Show) -> Result<Atte
 }
 
 /// Shows an event the way a program would have written it.
-pub(super) fn write(event: &OutputEvent) -> Result<(), Failure> {
+pub(super) fn write(streams: &mut Streams, event: &OutputEvent) -> Result<(), Failure> {
     match event {
-        OutputEvent::Stdout { bytes, .. } => put(&mut stdout().lock(), bytes),
-        OutputEvent::Stderr { bytes, .. } => put(&mut stderr().lock(), bytes),
+        OutputEvent::Stdout { bytes, .. } => streams.out(bytes),
+        OutputEvent::Stderr { bytes, .. } => streams.err(bytes),
         OutputEvent::Truncated { stream, .. } => {
             say(&format!("{stream} was more than is kept; the rest of it was dropped"));
             Ok(())
         }
         OutputEvent::Init { .. } | OutputEvent::Result { .. } | OutputEvent::Complete { .. } => Ok(()),
     }
-}
-
-fn put(stream: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
-    let written = stream.write_all(bytes).and_then(|()| stream.flush());
-    written.map_err(|error| Failure::new(format!("the output could not all be written: {error}")))
 }
 
 /// Every event until the end, or until what there is now.

@@ -4,6 +4,7 @@ use super::super::{block_on, connect, print_json};
 use super::attend::{each, write};
 use crate::args::JobLogsArgs;
 use crate::exit::Failure;
+use crate::host::streams::Streams;
 use cofferdam_client::OutputEvent;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -15,9 +16,10 @@ pub(super) fn logs(args: &JobLogsArgs) -> Result<ExitCode, Failure> {
         output = output.up_to_now();
     }
     let is_json = args.remote.json;
+    let mut streams = Streams::open()?;
     block_on(each(&mut output, |event| match is_json {
         true => print_json(&line(&event)),
-        false => write(&event),
+        false => write(&mut streams, &event),
     }))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,8 +2,11 @@
 
 mod copy;
 mod exec;
+mod follow;
 mod list;
+mod logs;
 mod one;
+mod shell;
 
 use crate::args::SessionCommand;
 use crate::exit::Failure;
@@ -16,6 +19,8 @@ pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, 
         SessionCommand::Show(args) => one::show(&args),
         SessionCommand::Exec(args) => exec::exec(&args),
         SessionCommand::Copy(args) => copy::copy(&args),
+        SessionCommand::Shell(args) => shell::shell(&args),
+        SessionCommand::Logs(args) => logs::logs(&args),
         SessionCommand::Extend(args) => one::extend(&args),
         SessionCommand::Delete(args) => one::delete(&args),
     }
