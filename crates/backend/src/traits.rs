@@ -142,6 +142,37 @@ pub trait Sandbox: Debug + Send + Sync {
         Err(BackendError::Unsupported { backend: "sandbox's", what: "rename a file" })
     }
 
+    /// A plain file and what is known of it, in one look; links are not followed.
+    async fn open_file(&self, path: &GuestPath) -> Result<(FileStat, Reader)> {
+        Ok((self.stat(path).await?, self.read_file(path).await?))
+    }
+
+    /// Makes or replaces a plain file as `write_file` does, as it was at a time.
+    async fn restore_file(
+        &self,
+        path: &GuestPath,
+        mode: u32,
+        _modified_ms: i64,
+        content: Reader,
+    ) -> Result<u64> {
+        self.write_file(path, mode, content).await
+    }
+
+    /// Sets the permission bits of a folder, and when it was last changed. Set-id bits are not set.
+    async fn restore_folder(&self, _path: &GuestPath, _mode: u32, _modified_ms: i64) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "set the mode of a folder" })
+    }
+
+    /// Where a symbolic link leads to, as it was written.
+    async fn read_link(&self, _path: &GuestPath) -> Result<Vec<u8>> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "read a link" })
+    }
+
+    /// Makes a symbolic link, parents included. Where it leads to is not looked at.
+    async fn make_link(&self, _path: &GuestPath, _target: &[u8]) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "make a link" })
+    }
+
     /// Connects to a port on the sandbox's loopback.
     async fn connect(&self, port: u16) -> Result<Box<dyn Stream>>;
 

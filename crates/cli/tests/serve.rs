@@ -38,6 +38,8 @@ mod machine;
 mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/pausing.rs"]
+mod pausing;
 #[path = "serve/planes.rs"]
 mod planes;
 // The store's own tests use the rest of it.
@@ -48,10 +50,14 @@ mod postgres;
 mod proofs;
 #[path = "serve/roles.rs"]
 mod roles;
+#[path = "serve/secrets.rs"]
+mod secrets;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "serve/sessions.rs"]
 mod sessions;
+#[path = "serve/snapshots.rs"]
+mod snapshots;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

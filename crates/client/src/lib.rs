@@ -10,6 +10,7 @@ mod artifacts;
 mod audit;
 mod error;
 mod jobs;
+mod keeping;
 mod keys;
 mod output;
 mod retry;

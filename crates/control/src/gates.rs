@@ -72,10 +72,20 @@ enum Nature {
     Read,
 }
 
+/// What needs a sandbox that is not there yet, or a place for files.
+const NEW_WORK: [Action; 6] = [
+    Action::JobCreate,
+    Action::SessionCreate,
+    Action::SessionPause,
+    Action::SessionResume,
+    Action::SessionFork,
+    Action::SnapshotCreate,
+];
+
 /// A verb that nobody thought of is taken for a change.
 fn nature(action: Action) -> Nature {
     match action.as_str().rsplit('.').next() {
-        _ if [Action::JobCreate, Action::SessionCreate].contains(&action) => Nature::NewWork,
+        _ if NEW_WORK.contains(&action) => Nature::NewWork,
         // Whoever reads these is noted first.
         _ if ["audit.", "receipt.", "file."].iter().any(|begin| action.as_str().starts_with(begin)) => {
             Nature::Change

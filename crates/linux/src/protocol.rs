@@ -62,6 +62,12 @@ pub enum Request<'m> {
         from: &'m CStr,
         to: &'m CStr,
     },
+    /// Makes a symbolic link. Parents are made; what is there already is an error.
+    Link {
+        request: u32,
+        path: &'m CStr,
+        target: &'m CStr,
+    },
     /// Lists a folder into a file in memory, which comes with the answer; see `ListedEntry`.
     List {
         request: u32,
@@ -132,6 +138,7 @@ const GROUP: u32 = 9;
 const LIST: u32 = 10;
 const REMOVE: u32 = 11;
 const RENAME: u32 = 12;
+const LINK: u32 = 13;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -150,6 +157,7 @@ impl<'m> Request<'m> {
             LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
             REMOVE => Self::Remove { request: d.u32()?, is_folder: d.u32()? != 0, path: d.text()? },
             RENAME => Self::Rename { request: d.u32()?, from: d.text()?, to: d.text()? },
+            LINK => Self::Link { request: d.u32()?, path: d.text()?, target: d.text()? },
             MAKE_FOLDER => Self::MakeFolder { request: d.u32()?, path: d.text()? },
             STOP => Self::Stop,
             START_FROM => Self::StartFrom,
@@ -282,6 +290,12 @@ pub fn encode_remove<'b>(
 pub fn encode_rename<'b>(buffer: &'b mut [u8], request: u32, from: &str, to: &str) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
     e.u32(RENAME).u32(request).text(from.as_bytes()).text(to.as_bytes());
+    e.finish()
+}
+
+pub fn encode_link<'b>(buffer: &'b mut [u8], request: u32, path: &str, target: &[u8]) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(LINK).u32(request).text(path.as_bytes()).text(target);
     e.finish()
 }
 

@@ -171,6 +171,11 @@ pub fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_symlinkat, ptr(target), CWD, ptr(path)) }).map(drop)
 }
 
+pub fn symlink_at(target: &CStr, dir: RawFd, name: &CStr) -> Result<()> {
+    // SAFETY: both paths are NUL-terminated and live across the call.
+    check(unsafe { libc::syscall(libc::SYS_symlinkat, ptr(target), dir, ptr(name)) }).map(drop)
+}
+
 pub fn chmod(dir: RawFd, path: &CStr, mode: u32) -> Result<()> {
     // SAFETY: the path is NUL-terminated and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_fchmodat, dir, ptr(path), mode) }).map(drop)

@@ -28,8 +28,8 @@ pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use session::request as session_request;
 pub use session::{
-    Listed, ProcessNews, ProcessOrder, ProcessPiece, ProcessState, SessionError, SessionSpec, Sessions,
-    Shown, StepEnd, StepOutput, StepSpec, StepWork,
+    Listed, ProcessNews, ProcessOrder, ProcessPiece, ProcessState, Saved, SessionError, SessionSpec,
+    Sessions, Shown, StepEnd, StepOutput, StepSpec, StepWork,
 };
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

@@ -129,6 +129,16 @@ pub(super) fn rename(plan: &InitPlan<'_>, from: &CStr, to: &CStr) -> Result<()> 
     })
 }
 
+/// Makes a symbolic link with the sandbox user's rights. Its place is not reached through another; where it leads to is
+/// not looked at.
+pub(super) fn link(plan: &InitPlan<'_>, path: &CStr, target: &CStr) -> Result<()> {
+    as_user(plan, || {
+        make_parents_of(path)?;
+        let (folder, name) = parent(path)?;
+        sys::symlink_at(target, folder.as_raw_fd(), name)
+    })
+}
+
 /// Removes a file through its folder, which is opened without following a link.
 fn remove(path: &CStr) -> Result<()> {
     let (folder, name) = parent(path)?;

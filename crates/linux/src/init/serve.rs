@@ -208,6 +208,9 @@ impl Server<'_> {
             Ok(Request::Rename { request, from, to }) => {
                 reply(request, files::rename(self.plan, from, to).map(|()| None));
             }
+            Ok(Request::Link { request, path, target }) => {
+                reply(request, files::link(self.plan, path, target).map(|()| None));
+            }
             Ok(Request::List { request, limit, path }) => {
                 reply(request, files::list(self.plan, path, limit).map(Some));
             }

@@ -27,6 +27,8 @@ pub(super) struct Live {
     contexts: Contexts,
     pub(super) processes: Processes,
     ahead: Ahead,
+    /// How often it was frozen and not thawed.
+    pub(super) frozen: tokio::sync::Mutex<u32>,
 }
 
 impl Live {
@@ -38,7 +40,7 @@ impl Live {
     ) -> Self {
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
-        Self { spec, sandbox_id, sandbox, contexts, processes, ahead }
+        Self { spec, sandbox_id, sandbox, contexts, processes, ahead, frozen: tokio::sync::Mutex::new(0) }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.

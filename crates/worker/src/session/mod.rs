@@ -4,11 +4,13 @@
 //! those of different contexts at the same time. What has ended is forgotten here: records are somebody else's.
 
 mod ahead;
+mod archive;
 mod code;
 mod command;
 mod context;
 mod error;
 mod files;
+mod keep;
 mod live;
 mod process;
 mod pump;
@@ -18,6 +20,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use archive::Saved;
 pub use error::SessionError;
 pub use files::Listed;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
@@ -138,7 +141,7 @@ fn sandbox_spec(id: SandboxId, session: &SessionSpec) -> SandboxSpec {
         oom_scope: cofferdam_backend::OomScope::Process,
         writable_root: false,
         terminal: true,
-        pausable: false,
+        pausable: true,
         workspace_root: session.workspace_root.clone(),
     }
 }

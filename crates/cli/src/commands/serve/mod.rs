@@ -3,6 +3,8 @@
 mod artifacts;
 mod settings;
 
+pub(super) use artifacts::vault;
+
 use crate::args::{CapacityArgs, ServeArgs, ServiceArgs};
 use crate::backends::Choice;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};

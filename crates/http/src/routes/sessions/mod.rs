@@ -2,6 +2,7 @@
 
 mod contexts;
 mod files;
+mod keep;
 mod processes;
 mod session;
 mod step_output;
@@ -14,6 +15,7 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
     session::routes()
         .merge(steps::routes())
         .merge(step_output::routes())
+        .merge(keep::routes())
         .merge(contexts::routes())
         .merge(files::routes())
         .merge(processes::routes())

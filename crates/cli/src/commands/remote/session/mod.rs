@@ -1,6 +1,7 @@
 //! `cofferdam session`: sandboxes of a service that stay.
 
 mod exec;
+mod keep;
 mod list;
 mod one;
 
@@ -15,6 +16,11 @@ pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, 
         SessionCommand::Show(args) => one::show(&args),
         SessionCommand::Exec(args) => exec::exec(&args),
         SessionCommand::Extend(args) => one::extend(&args),
+        SessionCommand::Pause(args) => keep::pause(&args),
+        SessionCommand::Resume(args) => keep::resume(&args),
+        SessionCommand::Fork(args) => keep::fork(&args),
+        SessionCommand::Snapshot(args) => keep::snapshot(&args),
+        SessionCommand::ShredCheck(args) => super::super::shred_check::shred_check(&args),
         SessionCommand::Delete(args) => one::delete(&args),
     }
 }
