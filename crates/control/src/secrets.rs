@@ -62,19 +62,25 @@ impl Control {
         Ok(())
     }
 
-    /// The secrets that a session asks for, opened.
+    /// The secrets that a session asks for, opened. One that is not there is an error, or left out.
     pub(crate) async fn secret_files(
         &self,
         tenant: &str,
         request: &SessionRequest,
+        must_all_be_there: bool,
     ) -> Result<Vec<SecretFile>> {
         let mut files = Vec::new();
         for SecretUse { name, path } in request.secrets.iter().flatten() {
             check_name("secrets", name)?;
             let path = place(name, path.as_deref())?;
-            let sealed = self.parts.store.sealed_secret(tenant, name).await?;
-            let unknown = || InvalidValue::new("secrets", name.as_str(), "there is no such secret");
-            let sealed = sealed.ok_or_else(unknown)?;
+            let sealed = match self.parts.store.sealed_secret(tenant, name).await? {
+                Some(sealed) => sealed,
+                None if !must_all_be_there => continue,
+                None => {
+                    let fix = "there is no such secret; see GET /v1/secrets";
+                    return Err(InvalidValue::new("secrets", name.as_str(), fix).into());
+                }
+            };
             let value = self.artifacts()?.vault.master().open_secret(&sealed, &about(tenant, name))?;
             files.push(SecretFile { path, value });
         }

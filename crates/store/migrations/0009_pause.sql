@@ -2,7 +2,7 @@ ALTER TABLE sessions ADD COLUMN pause_mode TEXT;
 ALTER TABLE sessions ADD COLUMN on_expiry TEXT NOT NULL DEFAULT 'delete';
 ALTER TABLE sessions ADD COLUMN on_drain TEXT NOT NULL DEFAULT 'end';
 ALTER TABLE sessions ADD COLUMN created_by TEXT;
-CREATE INDEX sessions_to_pause ON sessions (expires_at_ms) WHERE state = 'ready' AND on_expiry = 'pause';
+CREATE INDEX sessions_to_pause ON sessions (expires_at_ms) WHERE on_expiry = 'pause' AND state <> 'ended';
 CREATE TABLE archives (
     owner TEXT NOT NULL,
     attempt TEXT NOT NULL,

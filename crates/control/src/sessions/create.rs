@@ -68,7 +68,7 @@ impl Control {
             (None, Some(wanted)) => Some(self.snapshot_source(permit.tenant(), wanted).await?),
             (source, _) => source,
         };
-        let secrets = self.secret_files(permit.tenant(), &request).await?;
+        let secrets = self.secret_files(permit.tenant(), &request, true).await?;
         let id = ids::session()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,

@@ -55,7 +55,13 @@ impl Control {
         let (limits, like_job) = self.session_limits(&mut request)?;
         let demand = demand(&like_job, &limits);
         self.check_fit(&demand)?;
-        let secrets = self.secret_files(tenant, &request).await?;
+        // A secret that was deleted since is not a reason to lose the session.
+        let secrets = self.secret_files(tenant, &request, false).await?;
+        // One that was paused at its deadline has the time again that it was made with, and not a week.
+        let latest_ms = match request.on_expiry.as_deref() {
+            Some("pause") => Some(now_ms().saturating_add(self.ttl(request.ttl_seconds)?)),
+            _ => None,
+        };
         let quotas = self.quotas(tenant).await?;
         let room = self.take_session_room(tenant, &session.id, &demand, &quotas)?;
         let claim = self.new_claim(&room);
@@ -68,11 +74,6 @@ impl Control {
             Err(error) => return Err(error.into()),
         };
         let event = self.event(permit, "session.resumed", &session.id, json!({"mode": "archive"}));
-        // One that was paused at its deadline has the time again that it was made with, and not a week.
-        let latest_ms = match request.on_expiry.as_deref() {
-            Some("pause") => Some(now_ms().saturating_add(self.ttl(request.ttl_seconds)?)),
-            _ => None,
-        };
         let resuming = Resuming { session, archive, request, generation, room, event, latest_ms, secrets };
         let control = self.clone();
         // Whoever asked may go away meanwhile: then it is done all the same.

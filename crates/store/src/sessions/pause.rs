@@ -83,7 +83,9 @@ impl Store {
     }
 }
 
-pub(crate) const TO_PAUSE: &str = "SELECT tenant_id, id FROM sessions WHERE state = 'ready' AND on_expiry = 'pause' \
+/// Those that have a sandbox: what is archived already has nothing to be kept any further.
+pub(crate) const TO_PAUSE: &str = "SELECT tenant_id, id FROM sessions WHERE on_expiry = 'pause' AND state <> 'ended' \
+     AND state <> 'creating' AND COALESCE(pause_mode, 'freeze') = 'freeze' \
      AND (expires_at_ms <= $1 OR (idle_ms IS NOT NULL AND used_at_ms + idle_ms <= $1 \
      AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.session_id = sessions.id \
      AND steps.state IN ('queued', 'running')))) LIMIT 100";

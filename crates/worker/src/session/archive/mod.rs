@@ -11,6 +11,8 @@
 
 mod part;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(super) use read::restore;
