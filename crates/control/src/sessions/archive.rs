@@ -137,7 +137,10 @@ impl Control {
         let control = self.clone();
         tokio::spawn(async move {
             loop {
-                if let Err(error) = control.sweep_archives().await {
+                // At the end the store goes before the sweep does.
+                if let Err(error) = control.sweep_archives().await
+                    && !control.is_draining()
+                {
                     tracing::error!("the sweep of archives was cut short: {error}");
                 }
                 let _ = tokio::time::timeout(SWEEP, control.parts.archives_swept.notified()).await;
