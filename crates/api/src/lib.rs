@@ -18,6 +18,7 @@ mod process_socket;
 mod proof;
 mod result;
 mod run;
+mod secret;
 mod session;
 mod step;
 mod tenant;
@@ -52,7 +53,11 @@ pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{
     Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
 };
-pub use session::{Session, SessionExtend, SessionList, SessionRequest, SessionStatus};
+pub use secret::{Secret, SecretList, SecretPut, SecretUse};
+pub use session::{
+    PauseKind, PauseView, Session, SessionExtend, SessionFork, SessionForks, SessionList, SessionPause,
+    SessionRequest, SessionStatus, Snapshot, SnapshotList, SnapshotRequest,
+};
 pub use step::{
     ContextRestart, DisplayData, KERNEL_LANGUAGES, RichResult, Step, StepError, StepList, StepRequest,
     StepResult, StepStatus,

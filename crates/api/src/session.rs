@@ -1,6 +1,6 @@
 //! Sessions on the wire.
 
-use crate::LimitsRequest;
+use crate::{LimitsRequest, SecretUse};
 use cofferdam_core::{EndCause, NetworkPolicy, SessionState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,14 +32,18 @@ pub struct SessionRequest {
     pub image: Option<String>,
     /// Not built yet.
     pub profile: Option<String>,
-    /// `delete` is all that there is for now.
+    /// What becomes of it at its deadline: `delete`, or `pause`, which keeps its files as an archive.
     #[schema(example = "delete")]
     pub on_expiry: Option<String>,
-    /// Not built yet.
+    /// What becomes of it when its worker is told to stop: `end`, or `archive`, which keeps its files.
+    #[schema(example = "end")]
+    pub on_drain: Option<String>,
+    /// The id or the name of a snapshot, whose files it begins with.
+    #[schema(example = json!(null))]
     pub snapshot: Option<String>,
-    /// Not built yet.
-    #[schema(value_type = Option<Vec<Object>>)]
-    pub secrets: Option<serde_json::Value>,
+    /// Secrets of the tenant, as files in memory, in `/run/secrets`.
+    #[schema(max_items = 32)]
+    pub secrets: Option<Vec<SecretUse>>,
     /// Your own id for what the session serves; the session's own, unless given.
     #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     pub task_id: Option<String>,
@@ -77,9 +81,86 @@ pub struct Session {
     /// The enclosure that it is in, once that is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_id: Option<String>,
+    /// How it is paused, and what that keeps; also in the answer to a resume, for the pause that it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseView>,
     /// What the request says that has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// How a session is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseKind {
+    /// Everything stays where it is, and nothing runs.
+    Freeze,
+    /// Files are kept, encrypted; the sandbox is gone, and its room is free.
+    Archive,
+}
+
+/// What a pause keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PauseView {
+    pub mode: PauseKind,
+    pub kept: Vec<String>,
+    pub not_kept: Vec<String>,
+}
+
+/// `POST /v1/sessions/{id}/pause`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"mode": "archive"}))]
+pub struct SessionPause {
+    pub mode: PauseKind,
+}
+
+/// `POST /v1/sessions/{id}/fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"count": 2}))]
+pub struct SessionFork {
+    /// How many children.
+    #[schema(minimum = 1, maximum = 16)]
+    pub count: u64,
+}
+
+/// The children of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionForks {
+    pub sessions: Vec<Session>,
+    pub kept: Vec<String>,
+    pub not_kept: Vec<String>,
+}
+
+/// `POST /v1/sessions/{id}/snapshots`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "with-tools"}))]
+pub struct SnapshotRequest {
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    pub name: String,
+}
+
+/// Files of a session under a name. They do not change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    #[schema(example = "snp-aaaaaaaaaaaaaaaa")]
+    pub id: String,
+    pub name: String,
+    /// Whose files they were.
+    pub session: String,
+    pub created_by: String,
+    pub size_bytes: u64,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotList {
+    pub snapshots: Vec<Snapshot>,
+    /// For the next page; none at the end.
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -6,6 +6,7 @@
 //!
 //! This crate knows no tenant's rights, no quota and no record: it is told names and keeps bytes under them.
 
+mod archive;
 mod error;
 mod keys;
 mod layout;
@@ -17,6 +18,7 @@ mod seal;
 mod ticket;
 mod write;
 
+pub use archive::{archive_about, find_wrapped_key};
 pub use error::ArtifactError;
 pub use keys::{MasterKey, ObjectKey, random};
 pub use layout::{CHUNK_BYTES, SEGMENT_BYTES};

@@ -184,8 +184,29 @@ pub trait Sandbox: Debug + Send + Sync {
     }
 
     /// Makes a link, parents included. Nothing here ever follows it.
-    async fn make_link(&self, _path: &GuestPath, _target: &str) -> Result<()> {
+    async fn make_link(&self, _path: &GuestPath, _target: &[u8]) -> Result<()> {
         Err(BackendError::Unsupported { backend: "sandbox's", what: "make a link" })
+    }
+
+    /// A plain file and what is known of it, in one look; links are not followed.
+    async fn open_file(&self, path: &GuestPath) -> Result<(FileStat, Reader)> {
+        Ok((self.stat(path).await?, self.read_file(path).await?))
+    }
+
+    /// Makes or replaces a plain file as `write_file` does, as it was at a time.
+    async fn restore_file(
+        &self,
+        path: &GuestPath,
+        mode: u32,
+        _modified_ms: i64,
+        content: Reader,
+    ) -> Result<u64> {
+        self.write_file(path, mode, content).await
+    }
+
+    /// Sets the permission bits of a folder, and when it was last changed. Set-id bits are not set.
+    async fn restore_folder(&self, _path: &GuestPath, _mode: u32, _modified_ms: i64) -> Result<()> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "set the mode of a folder" })
     }
 
     /// Where a link leads, in raw bytes.

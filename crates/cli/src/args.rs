@@ -2,6 +2,7 @@
 //! is decided in one place per command.
 
 mod image;
+mod keeping;
 mod proof;
 mod remote;
 mod session;
@@ -13,6 +14,10 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub(crate) use keeping::{
+    RemoteOnlyArgs, SecretArgs, SecretCommand, SessionForkArgs, SessionPauseArgs, SessionSnapshotArgs,
+    ShredCheckArgs, SnapshotArgs, SnapshotCommand,
+};
 pub(crate) use remote::{
     JobArgs, JobArtifactsArgs, JobCommand, JobListArgs, JobLogsArgs, JobRunArgs, KeyCommand, KeyCreateArgs,
     KeyListArgs, KeyRevokeArgs, QuotaArgs, RemoteArgs, TenantArgs, TenantCommand, TenantCreateArgs,
@@ -177,6 +182,18 @@ pub(crate) enum Command {
     Session {
         #[command(subcommand)]
         command: SessionCommand,
+    },
+    /// Files of sessions under names
+    #[command(after_help = keeping::SNAPSHOTS_EXAMPLES, disable_help_subcommand = true)]
+    Snapshot {
+        #[command(subcommand)]
+        command: SnapshotCommand,
+    },
+    /// Values that sessions are given as files
+    #[command(after_help = keeping::SECRET_EXAMPLES, disable_help_subcommand = true)]
+    Secret {
+        #[command(subcommand)]
+        command: SecretCommand,
     },
     /// Make, list and take back keys of a service
     #[command(after_help = remote::KEY_EXAMPLES, disable_help_subcommand = true)]

@@ -40,6 +40,8 @@ mod machine;
 mod observing;
 #[path = "serve/odd.rs"]
 mod odd;
+#[path = "serve/pausing.rs"]
+mod pausing;
 #[path = "serve/planes.rs"]
 mod planes;
 // The store's own tests use the rest of it.
@@ -52,6 +54,8 @@ mod proofs;
 mod pty;
 #[path = "serve/roles.rs"]
 mod roles;
+#[path = "serve/secrets.rs"]
+mod secrets;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "serve/session_files.rs"]
@@ -64,6 +68,8 @@ mod shells;
 mod socket;
 #[path = "serve/sockets.rs"]
 mod sockets;
+#[path = "serve/snapshots.rs"]
+mod snapshots;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

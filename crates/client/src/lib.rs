@@ -12,6 +12,7 @@ mod audit;
 mod error;
 mod files;
 mod jobs;
+mod keeping;
 mod keys;
 mod output;
 mod processes;

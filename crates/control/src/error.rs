@@ -48,6 +48,10 @@ pub enum ControlError {
     #[error("the session is {}", session_state(*state, *cause))]
     SessionState { state: SessionState, cause: Option<EndCause> },
 
+    /// Its steps are in the way.
+    #[error("the session has {count} steps that run or wait")]
+    SessionBusy { count: i64 },
+
     /// The thing is in a state that does not allow this.
     #[error("{text}")]
     Conflict { text: String },
@@ -91,6 +95,7 @@ impl From<StoreError> for ControlError {
             StoreError::NotFound { what } => Self::NotFound { what },
             StoreError::WrongState { state, .. } => Self::WrongState { state },
             StoreError::SessionState { state, cause } => Self::SessionState { state, cause },
+            StoreError::SessionBusy { count } => Self::SessionBusy { count },
             StoreError::Taken { what } => Self::Taken { what },
             StoreError::InUse { what, count } => Self::InUse { what, count },
             StoreError::WrongArtifactState { state } => {

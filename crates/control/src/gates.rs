@@ -72,10 +72,17 @@ enum Nature {
     Read,
 }
 
+/// What needs a sandbox that is not there yet.
+const NEW_WORK: [Action; 4] =
+    [Action::JobCreate, Action::SessionCreate, Action::SessionResume, Action::SessionFork];
+
+/// What is for the place of artifacts alone.
+const FOR_ARTIFACTS: [Action; 2] = [Action::ArtifactCreate, Action::SnapshotCreate];
+
 /// A verb that nobody thought of is taken for a change.
 fn nature(action: Action) -> Nature {
     match action.as_str().rsplit('.').next() {
-        _ if [Action::JobCreate, Action::SessionCreate].contains(&action) => Nature::NewWork,
+        _ if NEW_WORK.contains(&action) => Nature::NewWork,
         // Whoever reads these is noted first.
         _ if ["audit.", "receipt.", "file."].iter().any(|begin| action.as_str().starts_with(begin)) => {
             Nature::Change
@@ -103,7 +110,7 @@ pub fn cell(gate: Gate, action: Action) -> Option<Refusal> {
         (Gate::NoWorker | Gate::BackendUnhealthy, Nature::Change | Nature::Read) => None,
         // Nobody knows before it has run whether a job leaves something.
         (Gate::ArtifactsDown, Nature::NewWork) => refused(5),
-        (Gate::ArtifactsDown, _) if action == Action::ArtifactCreate => refused(5),
+        (Gate::ArtifactsDown, _) if FOR_ARTIFACTS.contains(&action) => refused(5),
         (Gate::ArtifactsDown, Nature::Change | Nature::Read) => None,
     }
 }

@@ -20,6 +20,10 @@ pub(crate) fn session() -> Result<SessionId> {
     random().map(SessionId::from_random)
 }
 
+pub(crate) fn snapshot() -> Result<String> {
+    random().map(|bytes| encode_id("snp", bytes))
+}
+
 pub(crate) fn step() -> Result<StepId> {
     random().map(StepId::from_random)
 }

@@ -28,6 +28,7 @@ mod placement;
 mod quota;
 mod receipts;
 mod retention;
+mod secrets;
 mod service;
 mod session_worker;
 mod sessions;
@@ -55,14 +56,16 @@ pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use metrics::{Metrics, Phase};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
+pub use secrets::secret_view;
 pub use service::ServiceTokens;
 pub use session_worker::{
-    ArchiveKind, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure, SessionOrder,
-    SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
+    ArchiveKind, FileReader, FileSearch, FileWriter, Placed, ProcessPiece, ProcessTold, SavedFiles,
+    SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink,
+    WatchTold,
 };
 pub use sessions::{
-    FILE_MODE, FollowedFileLink, FollowedStep, SessionSettings, StepFollower, SubmittedStep, session_view,
-    step_view,
+    FILE_MODE, FollowedFileLink, FollowedStep, Forked, KEPT, NOT_KEPT, PauseMode, SessionSettings,
+    StepFollower, SubmittedStep, resumed_view, session_view, snapshot_view, step_view,
 };
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
@@ -122,6 +125,8 @@ struct Parts {
     /// Of the sessions that this process has placed.
     rooms: sessions::Rooms,
     used_tickets: sessions::UsedTickets,
+    /// Something that was kept of a session is to go.
+    archives_swept: Notify,
     is_draining: AtomicBool,
     began: std::time::Instant,
     /// Whoever follows something has to let go.
@@ -198,6 +203,7 @@ impl Control {
             noted: Noted::default(),
             rooms: sessions::Rooms::default(),
             used_tickets: sessions::UsedTickets::default(),
+            archives_swept: Notify::new(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
@@ -215,6 +221,7 @@ impl Control {
         control.spawn_bypass_notes();
         control.spawn_expiry();
         control.spawn_sweep();
+        control.spawn_archive_sweep();
         control.spawn_watch();
         control.spawn_artifact_watch();
         control.spawn_signing_watch();
@@ -269,6 +276,7 @@ impl Control {
             }
         };
         let _ = tokio::time::timeout(time, idle).await;
+        self.archive_before_the_end().await;
         // A store that is gone by now has told of it elsewhere.
         let _ = self.note_bypass().await;
         self.parts.stopped.send_replace(true);

@@ -8,7 +8,7 @@ use cofferdam_api::{
 };
 use cofferdam_core::{GuestPath, SessionId, TaskId};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 
 /// One placement of a session on a worker.
@@ -119,6 +119,22 @@ pub struct WatchTold {
     pub is_over: bool,
 }
 
+/// Where the files of a session are written to.
+pub type FileWriter = Box<dyn AsyncWrite + Send + Sync + Unpin>;
+
+/// What was written of a session's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SavedFiles {
+    pub entries: u64,
+    pub bytes: u64,
+    /// Devices, pipes and sockets, which are not kept.
+    pub skipped: u64,
+}
+
+fn cannot<T>() -> Result<T, SessionFailure> {
+    Err(SessionFailure::new("unsupported", "the worker can neither pause sessions nor keep their files"))
+}
+
 /// One piece of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessPiece {
@@ -134,6 +150,18 @@ pub struct ProcessTold {
     /// Something before these was dropped.
     pub has_gap: bool,
     pub process: ProcessView,
+}
+
+/// A secret on its way into a session. It is shown nowhere.
+pub struct SecretFile {
+    pub path: GuestPath,
+    pub value: zeroize::Zeroizing<String>,
+}
+
+impl std::fmt::Debug for SecretFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SecretFile({})", self.path)
+    }
 }
 
 /// Has sessions.
@@ -280,6 +308,31 @@ pub trait SessionWorker: Send + Sync {
         number: u64,
         size: TerminalSize,
     ) -> Result<(), SessionFailure>;
+
+    /// Stops everything in a session, until it was thawed as often as it was frozen.
+    async fn freeze(&self, _at: &Placed) -> Result<(), SessionFailure> {
+        cannot()
+    }
+
+    async fn thaw(&self, _at: &Placed) -> Result<(), SessionFailure> {
+        cannot()
+    }
+
+    /// Writes the files of a frozen session away, at most so many bytes of them. What was written without an error is
+    /// whole.
+    async fn save(&self, _at: &Placed, _to: FileWriter, _most: u64) -> Result<SavedFiles, SessionFailure> {
+        cannot()
+    }
+
+    /// Puts back what was saved, in a session that nobody has used yet.
+    async fn restore(&self, _at: &Placed, _from: FileReader) -> Result<(), SessionFailure> {
+        cannot()
+    }
+
+    /// Writes secrets where only the session's own processes can read them, in memory. None of it is ever saved.
+    async fn give_secrets(&self, _at: &Placed, _secrets: Vec<SecretFile>) -> Result<(), SessionFailure> {
+        cannot()
+    }
 
     /// Ends a session and everything in it. When this returns, nothing of it runs any more.
     async fn terminate(&self, id: &SessionId, generation: i64);

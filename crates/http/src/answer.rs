@@ -122,14 +122,18 @@ impl From<ControlError> for Problem {
             ControlError::SessionState { state, cause } => {
                 let fix = match state {
                     SessionState::Ended => "make a new session",
+                    SessionState::Paused => "resume it first: POST /v1/sessions/{id}/resume",
                     _ => "wait until it is ready",
                 };
                 let mut problem = Self::new(ErrorCode::WrongState, text, fix);
                 problem.details = json!({"state": state, "cause": cause});
                 problem
             }
+            ControlError::SessionBusy { .. } => {
+                Self::new(ErrorCode::WrongState, text, "interrupt them, or wait until they have ended")
+            }
             ControlError::Conflict { .. } => {
-                Self::new(ErrorCode::WrongState, text, "look at the state of the artifact first")
+                Self::new(ErrorCode::WrongState, text, "look at its state first")
             }
             ControlError::Input { .. } => Self::new(
                 ErrorCode::WrongState,

@@ -33,6 +33,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// A name that somebody gave to a thing. Whether it could be one is said by whoever has such things.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) if name.len() <= MAX_BYTES => Ok(Self(name)),
+            _ => Err(nobodys()),
+        }
+    }
+}
+
 /// The ids of a thing, and of something that belongs to it.
 pub(crate) struct TwoIds(pub(crate) String, pub(crate) String);
 

@@ -313,9 +313,9 @@ pub fn encode_set_mode<'b>(buffer: &'b mut [u8], request: u32, mode: u32, path: 
     e.finish()
 }
 
-pub fn encode_link<'b>(buffer: &'b mut [u8], request: u32, path: &str, target: &str) -> Result<&'b [u8]> {
+pub fn encode_link<'b>(buffer: &'b mut [u8], request: u32, path: &str, target: &[u8]) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
-    e.u32(LINK).u32(request).text(path.as_bytes()).text(target.as_bytes());
+    e.u32(LINK).u32(request).text(path.as_bytes()).text(target);
     e.finish()
 }
 

@@ -72,10 +72,20 @@ pub enum Action {
     ProcessStart,
     ProcessGet,
     ProcessWrite,
+    SessionPause,
+    SessionResume,
+    SessionFork,
+    SnapshotCreate,
+    SnapshotList,
+    SnapshotDelete,
+    SecretPut,
+    SecretList,
+    SecretDelete,
+    SecretUse,
 }
 
 impl Action {
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 50] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -116,6 +126,16 @@ impl Action {
         Self::ProcessStart,
         Self::ProcessGet,
         Self::ProcessWrite,
+        Self::SessionPause,
+        Self::SessionResume,
+        Self::SessionFork,
+        Self::SnapshotCreate,
+        Self::SnapshotList,
+        Self::SnapshotDelete,
+        Self::SecretPut,
+        Self::SecretList,
+        Self::SecretDelete,
+        Self::SecretUse,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -160,6 +180,16 @@ impl Action {
             Self::ProcessStart => "process.start",
             Self::ProcessGet => "process.get",
             Self::ProcessWrite => "process.write",
+            Self::SessionPause => "session.pause",
+            Self::SessionResume => "session.resume",
+            Self::SessionFork => "session.fork",
+            Self::SnapshotCreate => "snapshot.create",
+            Self::SnapshotList => "snapshot.list",
+            Self::SnapshotDelete => "snapshot.delete",
+            Self::SecretPut => "secret.put",
+            Self::SecretList => "secret.list",
+            Self::SecretDelete => "secret.delete",
+            Self::SecretUse => "secret.use",
         }
     }
 }

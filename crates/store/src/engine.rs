@@ -43,9 +43,11 @@ impl Kind {
         match self {
             Self::Sqlite => {
                 // The patience comes first, since the next has to wait for others as well. With the last, the log of
-                // changes does not stay as large as it ever was.
+                // changes does not stay as large as it ever was, and what is deleted is overwritten: a key that is destroyed
+                // must not lie about in a page that nobody uses.
                 "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                 PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
+                 PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216; \
+                 PRAGMA secure_delete = ON;"
             }
             Self::Postgres => {
                 "SET synchronous_commit = on; SET lock_timeout = 10000; \
@@ -111,6 +113,14 @@ impl Kind {
         match self {
             Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
             Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
+    /// Has what was deleted leave the log of changes, and the pages that nobody uses.
+    pub(crate) fn forget(self) -> &'static str {
+        match self {
+            Self::Sqlite => "PRAGMA wal_checkpoint(TRUNCATE)",
+            Self::Postgres => "VACUUM archives",
         }
     }
 

@@ -16,6 +16,10 @@ pub enum StoreError {
     #[error("the session is {state}")]
     SessionState { state: SessionState, cause: Option<EndCause> },
 
+    /// The session has steps that run or wait.
+    #[error("the session has {count} steps that have not ended")]
+    SessionBusy { count: i64 },
+
     /// Something of that name is there already.
     #[error("there is another {what} of that name")]
     Taken { what: &'static str },

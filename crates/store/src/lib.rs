@@ -5,6 +5,7 @@
 //! This crate decides nothing: it refuses what its guards (a state, a fence, a key that is taken) do not allow,
 //! and says so.
 
+mod archives;
 mod artifacts;
 mod audit;
 mod audit_list;
@@ -27,8 +28,10 @@ mod patience;
 mod probe;
 mod progress;
 mod retention;
+mod secrets;
 mod sessions;
 mod settle;
+mod snapshots;
 mod statements;
 mod tenants;
 mod texts;
@@ -36,6 +39,7 @@ mod webhooks;
 mod workers;
 mod writer;
 
+pub use archives::{ArchiveRecord, NewArchive};
 pub use artifacts::{ArtifactFilter, ArtifactRecord, ArtifactState, Attempt, DoneArtifact, NewArtifact};
 pub use audit::{AuditEvent, AuditHead};
 pub use audit_list::AuditFilter;
@@ -53,11 +57,13 @@ pub use patience::Patience;
 pub use probe::Probe;
 pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
+pub use secrets::SecretRecord;
 pub use sessions::{
-    Due, EndedSession, NewSession, NewStep, SessionAccepted, SessionEnd, SessionFilter, SessionRecord,
-    StepAccepted, StepFinish, StepRecord,
+    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SessionAccepted,
+    SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepRecord,
 };
 pub use settle::Settled;
+pub use snapshots::{NewSnapshot, SnapshotRecord};
 #[doc(hidden)]
 pub use statements::{Statement, statements};
 pub use tenants::{QuotaOverrides, TenantRecord};

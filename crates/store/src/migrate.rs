@@ -5,7 +5,7 @@ use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Executor, Row};
 
 /// In order, each with its number; a step that was published never changes.
-const STEPS: [(i64, &str); 10] = [
+const STEPS: [(i64, &str); 11] = [
     (1, include_str!("../migrations/0001_jobs.sql")),
     (2, include_str!("../migrations/0002_proofs.sql")),
     (3, include_str!("../migrations/0003_keeping.sql")),
@@ -14,6 +14,7 @@ const STEPS: [(i64, &str); 10] = [
     (6, include_str!("../migrations/0006_workers.sql")),
     (7, include_str!("../migrations/0007_operations.sql")),
     (8, include_str!("../migrations/0008_sessions.sql")),
+    (9, include_str!("../migrations/0009_pause.sql")),
     (10, include_str!("../migrations/0010_step_artifacts.sql")),
     (11, include_str!("../migrations/0011_worker_problems.sql")),
 ];

@@ -1,6 +1,6 @@
 //! Tenants: who owns, and how much each may have where that differs from what all have.
 
-use crate::{AuditEvent, Millis, Result, Store, StoreError, audit, texts};
+use crate::{AuditEvent, Millis, Result, Store, StoreError, archives, audit, texts};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 
@@ -237,6 +237,18 @@ impl crate::writer::Act<()> for Delete {
         if unfinished > 0 {
             return Err(StoreError::InUse { what: "tenant", count: unfinished });
         }
+        // What it keeps to make sessions from goes, and what it would give them.
+        let snapshots = sqlx::query("DELETE FROM snapshots WHERE tenant_id = $1 RETURNING id")
+            .bind(self.id.as_str())
+            .fetch_all(&mut *connection)
+            .await?;
+        for row in snapshots {
+            archives::destroy_keys(connection, &row.try_get::<String, _>(0)?).await?;
+        }
+        sqlx::query("DELETE FROM secrets WHERE tenant_id = $1")
+            .bind(self.id.as_str())
+            .execute(&mut *connection)
+            .await?;
         sqlx::query("UPDATE keys SET revoked_at_ms = COALESCE(revoked_at_ms, $1) WHERE tenant_id = $2")
             .bind(self.event.at_ms)
             .bind(self.id)

@@ -97,7 +97,11 @@ pub(crate) fn taken() -> String {
         let of = |table: &str, lives: &str| {
             format!("(SELECT CAST(COALESCE({what}, 0) AS BIGINT) FROM {table} WHERE {lives} AND worker = $1)")
         };
-        format!("{} + {}", of("jobs", "state = 'running'"), of("sessions", "state <> 'ended'"))
+        format!(
+            "{} + {}",
+            of("jobs", "state = 'running'"),
+            of("sessions", "state <> 'ended' AND COALESCE(pause_mode, '') <> 'archive'")
+        )
     };
     format!("SELECT {}, {}, {}", sum("COUNT(*)"), sum("SUM(cpus_millis)"), sum("SUM(memory_bytes)"))
 }
@@ -117,7 +121,8 @@ pub(crate) async fn has_room(connection: &mut AnyConnection, claim: &Claim, size
 /// Jobs that run, and sessions: each has a sandbox.
 pub(crate) const RUNNING: &str = "SELECT (SELECT COUNT(*) FROM jobs WHERE state = 'running' \
     AND state IN ('accepted', 'queued', 'running') AND tenant_id || '' = $1) + \
-    (SELECT COUNT(*) FROM sessions WHERE state <> 'ended' AND tenant_id = $1)";
+    (SELECT COUNT(*) FROM sessions WHERE state <> 'ended' AND COALESCE(pause_mode, '') <> 'archive' \
+    AND tenant_id = $1)";
 
 /// Whether a tenant may have one more job that runs.
 pub(crate) async fn may_run(connection: &mut AnyConnection, claim: &Claim, tenant: &str) -> Result<bool> {

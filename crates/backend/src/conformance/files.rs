@@ -278,12 +278,12 @@ pub async fn links_are_made_and_read_but_not_followed(backend: &dyn Backend) {
     let long = "n".repeat(3000);
     for (name, target) in [("a/link", "../file"), ("out", "/etc/passwd"), ("long", long.as_str())] {
         let link = path(&format!("/workspace/{name}"));
-        sandbox.make_link(&link, target).await.expect(name);
+        sandbox.make_link(&link, target.as_bytes()).await.expect(name);
         assert_eq!(sandbox.read_link(&link).await.expect(name), target.as_bytes());
     }
     assert_eq!(sh_ok(&*sandbox, "cat a/link; readlink out").await, "x\n/etc/passwd\n");
-    assert_refused("in the place of a file", sandbox.make_link(&path("/workspace/file"), "x").await);
-    assert_not_permitted("behind a link", sandbox.make_link(&path("/workspace/way/x"), "x").await);
+    assert_refused("in the place of a file", sandbox.make_link(&path("/workspace/file"), b"x").await);
+    assert_not_permitted("behind a link", sandbox.make_link(&path("/workspace/way/x"), b"x").await);
     assert_not_permitted("not a link", sandbox.read_link(&path("/workspace/file")).await);
     assert_not_found("nothing", sandbox.read_link(&path("/workspace/missing")).await);
     assert_eq!(sh_ok(&*sandbox, "ls other").await, "");

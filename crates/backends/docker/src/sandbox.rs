@@ -132,7 +132,7 @@ impl Sandbox for DockerSandbox {
         self.connection.set_mode(path, mode).await
     }
 
-    async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+    async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
         self.connection.make_link(path, target).await
     }
 

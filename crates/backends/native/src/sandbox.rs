@@ -19,7 +19,7 @@ use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
@@ -253,14 +253,38 @@ impl Sandbox for NativeSandbox {
     async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
         let file = std::fs::File::from(self.open(path, libc::O_PATH, 0, false).await?);
         let metadata = file.metadata().map_err(|e| BackendError::failed(format!("looking at {path}"), e))?;
-        let kind = match metadata.mode() & libc::S_IFMT {
-            libc::S_IFREG => EntryKind::File,
-            libc::S_IFDIR => EntryKind::Folder,
-            libc::S_IFLNK => EntryKind::Link,
-            _ => EntryKind::Other,
-        };
-        let modified_ms = metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000;
-        Ok(FileStat { kind, size_bytes: metadata.size(), mode: metadata.mode() & 0o7777, modified_ms })
+        Ok(stat_of(&metadata))
+    }
+
+    async fn open_file(&self, path: &GuestPath) -> Result<(FileStat, Reader)> {
+        let file = self.open_plain(path, READ, 0, false).await?;
+        let metadata = file.metadata().map_err(|e| BackendError::failed(format!("looking at {path}"), e))?;
+        Ok((stat_of(&metadata), Box::new(tokio::fs::File::from_std(file))))
+    }
+
+    async fn restore_file(
+        &self,
+        path: &GuestPath,
+        mode: u32,
+        modified_ms: i64,
+        mut content: Reader,
+    ) -> Result<u64> {
+        let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
+        let mut file = tokio::fs::File::from_std(file);
+        let failed = |e| BackendError::failed(format!("writing {path}"), e);
+        let written = tokio::io::copy(&mut content, &mut file).await.map_err(failed)?;
+        file.flush().await.map_err(failed)?;
+        set_modified(&file.into_std().await, modified_ms);
+        Ok(written)
+    }
+
+    async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        let folder = std::fs::File::from(self.open(path, READ | libc::O_DIRECTORY, 0, false).await?);
+        let failed = |e| BackendError::failed(format!("setting the mode of {path}"), e);
+        // The sticky bit is kept; set-id bits are not.
+        folder.set_permissions(std::fs::Permissions::from_mode(mode & 0o1777)).map_err(failed)?;
+        set_modified(&folder, modified_ms);
+        Ok(())
     }
 
     async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
@@ -294,7 +318,7 @@ impl Sandbox for NativeSandbox {
         }
     }
 
-    async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+    async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
         let request = self.connection.next();
         let mut buffer = vec![0; path.as_str().len() + target.len() + 64];
         let message = protocol::encode_link(&mut buffer, request, path.relative(), target);
@@ -435,6 +459,24 @@ impl NativeSandbox {
             Ok(done) => done.map_err(|e| BackendError::failed(step, e)),
             Err(error) => Err(BackendError::failed(step, io::Error::other(error))),
         }
+    }
+}
+
+fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
+    let kind = match metadata.mode() & libc::S_IFMT {
+        libc::S_IFREG => EntryKind::File,
+        libc::S_IFDIR => EntryKind::Folder,
+        libc::S_IFLNK => EntryKind::Link,
+        _ => EntryKind::Other,
+    };
+    let modified_ms = metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000;
+    FileStat { kind, size_bytes: metadata.size(), mode: metadata.mode() & 0o7777, modified_ms }
+}
+
+/// As well as it goes: a host that is not root may not, and the file is right all the same.
+fn set_modified(file: &std::fs::File, modified_ms: i64) {
+    if let Ok(since) = u64::try_from(modified_ms) {
+        let _ = file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_millis(since));
     }
 }
 

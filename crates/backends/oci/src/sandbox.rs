@@ -210,7 +210,7 @@ impl Sandbox for OciSandbox {
         self.connection.set_mode(path, mode).await
     }
 
-    async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+    async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
         self.connection.make_link(path, target).await
     }
 

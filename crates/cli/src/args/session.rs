@@ -1,6 +1,10 @@
 //! The words of `cofferdam session`.
 
 use super::RemoteArgs;
+use super::keeping::{
+    FORK_EXAMPLES, PAUSE_EXAMPLES, RESUME_EXAMPLES, SHRED_EXAMPLES, SNAPSHOT_EXAMPLES, SessionForkArgs,
+    SessionPauseArgs, SessionSnapshotArgs, ShredCheckArgs,
+};
 use clap::{Args, Subcommand};
 
 pub(super) const SESSION_EXAMPLES: &str = "\
@@ -103,6 +107,21 @@ pub(crate) enum SessionCommand {
     /// Put a session's deadline off
     #[command(after_help = EXTEND_EXAMPLES)]
     Extend(SessionExtendArgs),
+    /// Have a session stand still
+    #[command(after_help = PAUSE_EXAMPLES)]
+    Pause(SessionPauseArgs),
+    /// Have a paused session go on
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(SessionArgs),
+    /// Make children of a session, with its files
+    #[command(after_help = FORK_EXAMPLES)]
+    Fork(SessionForkArgs),
+    /// Keep a session's files under a name, to make others from
+    #[command(after_help = SNAPSHOT_EXAMPLES)]
+    Snapshot(SessionSnapshotArgs),
+    /// Look for what a deleted session has left on this machine
+    #[command(after_help = SHRED_EXAMPLES)]
+    ShredCheck(ShredCheckArgs),
     /// End a session, and everything in it
     #[command(after_help = DELETE_EXAMPLES, visible_alias = "rm")]
     Delete(SessionArgs),
@@ -133,6 +152,22 @@ pub(crate) struct SessionCreateArgs {
     /// Your own id for what it serves
     #[arg(long, value_name = "ID")]
     pub(crate) task_id: Option<String>,
+
+    /// What becomes of it at its deadline: delete or pause
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_expiry: Option<String>,
+
+    /// What becomes of it when the service stops: end or archive
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_drain: Option<String>,
+
+    /// A snapshot whose files it begins with
+    #[arg(long, value_name = "NAME")]
+    pub(crate) snapshot: Option<String>,
+
+    /// A secret that it gets as a file in /run/secrets; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
 
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,

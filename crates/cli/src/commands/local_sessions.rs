@@ -9,14 +9,15 @@ use cofferdam_api::{
 };
 use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
-    ArchiveKind, ArtifactDesk, FileReader, FileSearch, Placed, ProcessPiece, ProcessTold, SessionFailure,
-    SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, Stream, WatchTold,
+    ArchiveKind, ArtifactDesk, FileReader, FileSearch, FileWriter, Placed, ProcessPiece, ProcessTold,
+    SavedFiles, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
+    StepSink, Stream, WatchTold,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
 use cofferdam_worker::artifacts::ArtifactStore;
 use cofferdam_worker::{
     ArchiveFormat, FileChange, FileIn, KernelLanguage, Listed, LiveOutput, Match, Matches, OutputStream,
-    Pool, ProcessNews, ProcessState, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput,
+    Pool, ProcessNews, ProcessState, Saved, Search, SessionError, SessionSpec, Sessions, Shown, StepOutput,
     Unpacked, WatchNews, cancellation, session_request,
 };
 use std::sync::Arc;
@@ -321,6 +322,33 @@ impl SessionWorker for LocalSessions {
         let TerminalSize { rows, columns } = size;
         let resized = self.sessions.resize_process(&at.id, at.generation, number, rows, columns).await;
         resized.map_err(|error| failure(&error))
+    }
+
+    async fn freeze(&self, at: &Placed) -> Result<(), SessionFailure> {
+        self.sessions.freeze(&at.id, at.generation).await.map_err(|error| failure(&error))
+    }
+
+    async fn thaw(&self, at: &Placed) -> Result<(), SessionFailure> {
+        self.sessions.thaw(&at.id, at.generation).await.map_err(|error| failure(&error))
+    }
+
+    async fn save(&self, at: &Placed, to: FileWriter, most: u64) -> Result<SavedFiles, SessionFailure> {
+        let saved = self.sessions.save(&at.id, at.generation, to, most).await;
+        let Saved { entries, bytes, skipped } = saved.map_err(|error| failure(&error))?;
+        Ok(SavedFiles { entries, bytes, skipped })
+    }
+
+    async fn restore(&self, at: &Placed, from: FileReader) -> Result<(), SessionFailure> {
+        self.sessions.restore(&at.id, at.generation, from).await.map_err(|error| failure(&error))
+    }
+
+    async fn give_secrets(&self, at: &Placed, secrets: Vec<SecretFile>) -> Result<(), SessionFailure> {
+        for SecretFile { path, value } in secrets {
+            let content = Box::new(std::io::Cursor::new(value.as_bytes().to_vec()));
+            let given = self.sessions.give_secret(&at.id, at.generation, &path, content).await;
+            given.map_err(|error| failure(&error))?;
+        }
+        Ok(())
     }
 
     async fn terminate(&self, id: &SessionId, generation: i64) {

@@ -19,6 +19,7 @@ mod restore;
 mod roles;
 mod run;
 mod serve;
+mod shred_check;
 mod signing_key;
 mod store;
 mod usage;
@@ -61,6 +62,8 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::SigningKey(args) => signing_key::signing_key(&args),
         Command::Job { command } => remote::job::job(command),
         Command::Session { command } => remote::session::session(command),
+        Command::Snapshot { command } => remote::snapshot::snapshot(command),
+        Command::Secret { command } => remote::secret::secret(command),
         Command::Key { command } => remote::key::key(command),
         Command::Tenant { command } => remote::tenant::tenant(command),
         Command::Image { command } => image::image(command, parts.backend),

@@ -63,8 +63,17 @@ fn request(action: Action) -> Option<(&'static str, &'static str, &'static str)>
         Action::ProcessStart => ("POST", "/v1/sessions/ses-none/processes", r#"{"command":"true"}"#),
         Action::ProcessGet => ("GET", "/v1/sessions/ses-none/processes", ""),
         Action::ProcessWrite => ("POST", "/v1/sessions/ses-none/processes/1/signal", r#"{"signal":1}"#),
-        // It does not end; its head is all that is looked at.
-        Action::EventList => return None,
+        Action::SessionPause => ("POST", "/v1/sessions/ses-none/pause", r#"{"mode":"freeze"}"#),
+        Action::SessionResume => ("POST", "/v1/sessions/ses-none/resume", ""),
+        Action::SessionFork => ("POST", "/v1/sessions/ses-none/fork", r#"{"count":1}"#),
+        Action::SnapshotCreate => ("POST", "/v1/sessions/ses-none/snapshots", r#"{"name":"a"}"#),
+        Action::SnapshotList => ("GET", "/v1/snapshots", ""),
+        Action::SnapshotDelete => ("DELETE", "/v1/snapshots/snp-none", ""),
+        Action::SecretPut => ("PUT", "/v1/secrets/a", r#"{"value":"x"}"#),
+        Action::SecretList => ("GET", "/v1/secrets", ""),
+        Action::SecretDelete => ("DELETE", "/v1/secrets/none", ""),
+        // It does not end; its head is all that is looked at. And what is a part of another request.
+        Action::EventList | Action::SecretUse => return None,
     })
 }
 

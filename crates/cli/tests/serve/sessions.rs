@@ -15,7 +15,7 @@ fn server() -> (Folder, Server, Client) {
     (folder, server, client)
 }
 
-fn create(client: &Client, body: &str) -> String {
+pub(crate) fn create(client: &Client, body: &str) -> String {
     let answer = client.post("/v1/sessions", body);
     assert_eq!(answer.status, 201, "{answer:?}");
     let session = answer.json();
@@ -24,31 +24,31 @@ fn create(client: &Client, body: &str) -> String {
     session["id"].as_str().expect("an id").to_owned()
 }
 
-fn step(client: &Client, session: &str, body: &Value) -> Value {
+pub(crate) fn step(client: &Client, session: &str, body: &Value) -> Value {
     let answer = client.post(&format!("/v1/sessions/{session}/steps?wait_ms=60000"), &body.to_string());
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }
 
-fn python(client: &Client, session: &str, code: &str) -> Value {
+pub(crate) fn python(client: &Client, session: &str, code: &str) -> Value {
     step(client, session, &json!({"language": "python", "code": code}))
 }
 
-fn shell(client: &Client, session: &str, line: &str) -> Value {
+pub(crate) fn shell(client: &Client, session: &str, line: &str) -> Value {
     step(client, session, &json!({"command": line}))
 }
 
-fn begin(client: &Client, session: &str, body: &Value) -> String {
+pub(crate) fn begin(client: &Client, session: &str, body: &Value) -> String {
     let answer = client.post(&format!("/v1/sessions/{session}/steps"), &body.to_string());
     assert_eq!(answer.status, 202, "{answer:?}");
     answer.json()["id"].as_str().expect("an id").to_owned()
 }
 
-fn get(client: &Client, session: &str) -> Value {
+pub(crate) fn get(client: &Client, session: &str) -> Value {
     client.get(&format!("/v1/sessions/{session}")).json()
 }
 
-fn delete(client: &Client, path: &str) -> Answer {
+pub(crate) fn delete(client: &Client, path: &str) -> Answer {
     client.send("DELETE", path, "", "").expect("an answer")
 }
 

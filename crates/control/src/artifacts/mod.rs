@@ -106,7 +106,7 @@ impl Control {
 }
 
 /// What the store says when there is no room is a denial, with its reason.
-fn over_quota(error: StoreError) -> ControlError {
+pub(crate) fn over_quota(error: StoreError) -> ControlError {
     match error {
         StoreError::OverQuota { used, asked, limit } => ControlError::Denied(Denial {
             rule: "artifact_quota".to_owned(),

@@ -1,16 +1,20 @@
 //! `session.create`: a request becomes a session that is ready.
 
+use super::archive::Source;
 use crate::dispatch::{Room, over_running};
 use crate::fleet::signed;
 use crate::jobs::{check_metadata, demand};
-use crate::session_worker::{SessionFailure, SessionOrder, SessionStarted};
+use crate::secrets::check_secrets;
+use crate::session_worker::{
+    FileReader, Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
+};
 use crate::terms::Terms;
 use crate::{Control, ControlError, Result, ids, now_ms};
 use cofferdam_api::{Command, JobRequest, SessionRequest};
 use cofferdam_core::{EndCause, InvalidValue, Limits, SessionId, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{
-    Idempotency, JobSize, Kept, NewSession, SessionAccepted, SessionEnd, SessionRecord, StoreError,
+    Idempotency, JobSize, Keeping, Kept, NewSession, SessionAccepted, SessionEnd, SessionRecord, StoreError,
 };
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -29,10 +33,24 @@ impl Control {
     pub async fn create_session(
         &self,
         permit: &Permit,
-        mut request: SessionRequest,
+        request: SessionRequest,
         idempotency: Option<(String, String)>,
     ) -> Result<SessionRecord> {
+        self.create_from(permit, request, idempotency, None).await
+    }
+
+    /// The same, with the files of another one.
+    pub(super) async fn create_from(
+        &self,
+        permit: &Permit,
+        mut request: SessionRequest,
+        idempotency: Option<(String, String)>,
+        source: Option<Source>,
+    ) -> Result<SessionRecord> {
         check(&request)?;
+        if request.on_expiry.as_deref() == Some("pause") || request.on_drain.as_deref() == Some("archive") {
+            self.artifacts()?;
+        }
         let ttl = self.ttl(request.ttl_seconds)?;
         let (limits, like_job) = self.session_limits(&mut request)?;
         let name = idempotency.map(|(name, body_hash)| Idempotency { route: ROUTE, name, body_hash });
@@ -46,6 +64,11 @@ impl Control {
         }
         let demand = demand(&like_job, &limits);
         self.check_fit(&demand)?;
+        let source = match (source, &request.snapshot) {
+            (None, Some(wanted)) => Some(self.snapshot_source(permit.tenant(), wanted).await?),
+            (source, _) => source,
+        };
+        let secrets = self.secret_files(permit.tenant(), &request, true).await?;
         let id = ids::session()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
@@ -68,10 +91,16 @@ impl Control {
                 cpus_millis: signed(demand.cpus_millis),
                 memory_bytes: signed(demand.memory_bytes),
             },
+            keeping: Keeping {
+                pauses_on_expiry: request.on_expiry.as_deref() == Some("pause"),
+                archives_on_drain: request.on_drain.as_deref() == Some("archive"),
+                created_by: Some(permit.actor().to_owned()),
+            },
             runtime: None,
         };
         let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
-        let id = self.start_session(permit, session, order, room, name).await?;
+        let inside = Inside { source, secrets };
+        let id = self.start_session(permit, session, order, room, name, inside).await?;
         self.get_session(permit, &id).await
     }
 
@@ -84,7 +113,7 @@ impl Control {
         }
     }
 
-    fn ttl(&self, asked: Option<u64>) -> Result<i64> {
+    pub(super) fn ttl(&self, asked: Option<u64>) -> Result<i64> {
         let settings = &self.parts.settings.sessions;
         let seconds = asked.unwrap_or(settings.default_ttl.as_secs());
         let most = settings.maximum_ttl.as_secs();
@@ -99,7 +128,7 @@ impl Control {
     }
 
     /// Fills in what the request leaves open, as for a job, and says what that comes to.
-    fn session_limits(&self, request: &mut SessionRequest) -> Result<(Limits, JobRequest)> {
+    pub(super) fn session_limits(&self, request: &mut SessionRequest) -> Result<(Limits, JobRequest)> {
         let mut job = JobRequest {
             command: Some(Command::Argv(vec!["true".to_owned()])),
             limits: request.limits.clone(),
@@ -123,6 +152,7 @@ impl Control {
         order: SessionOrder,
         room: Room,
         name: Option<Idempotency>,
+        inside: Inside,
     ) -> Result<String> {
         let worker = std::sync::Arc::clone(&room.at.worker);
         let sessions = worker.sessions().ok_or(ControlError::Unsupported {
@@ -131,11 +161,16 @@ impl Control {
         })?;
         let id = order.id.clone();
         let claim = self.new_claim(&room);
-        let details = json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
+        let mut details =
+            json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
+        if let Some(secrets) = order.request.secrets.as_ref().filter(|secrets| !secrets.is_empty()) {
+            // Their names, for whoever looks at the audit: which secrets were attached.
+            details["secrets_attached"] = secrets.iter().map(|secret| secret.name.as_str()).collect();
+        }
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
         let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
-        let mut start = sessions.start(order);
+        let mut start = Box::pin(self.start_inside(sessions, order, inside));
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
         if let Some(Ok(SessionStarted { sandbox_id })) = &early {
             session.runtime = Some(sandbox_id.clone());
@@ -184,6 +219,38 @@ impl Control {
         }
     }
 
+    /// Makes the sandbox, and puts into it what is to be there before anything runs.
+    async fn start_inside(
+        &self,
+        sessions: &dyn SessionWorker,
+        order: SessionOrder,
+        inside: Inside,
+    ) -> std::result::Result<SessionStarted, SessionFailure> {
+        let Inside { source, secrets } = inside;
+        let placed = Placed { id: order.id.clone(), generation: order.generation };
+        let started = sessions.start(order).await?;
+        let put = async {
+            if let Some(source) = source {
+                let take = |from: FileReader| async {
+                    sessions.restore(&placed, from).await.map_err(super::archive::unkept)
+                };
+                let read = self.read_source(&source, u64::MAX, take).await;
+                read.map_err(|error| SessionFailure::new("files", error.to_string()))?;
+            }
+            match secrets.is_empty() {
+                true => Ok(()),
+                false => sessions.give_secrets(&placed, secrets).await,
+            }
+        };
+        match put.await {
+            Ok(()) => Ok(started),
+            Err(failure) => {
+                sessions.terminate(&placed.id, placed.generation).await;
+                Err(failure)
+            }
+        }
+    }
+
     /// Notes that a session's sandbox could not be made.
     async fn fail_session(&self, permit: &Permit, id: &SessionId, failure: &SessionFailure) {
         let end = SessionEnd {
@@ -212,8 +279,14 @@ fn unmade(failure: SessionFailure, disk_bytes: Option<u64>) -> ControlError {
     }
 }
 
-fn no_room() -> ControlError {
+pub(super) fn no_room() -> ControlError {
     ControlError::Unavailable("no worker has room for another session now".to_owned())
+}
+
+/// What a session has in it from the start.
+struct Inside {
+    source: Option<Source>,
+    secrets: Vec<SecretFile>,
 }
 
 /// What nobody else looks at.
@@ -228,15 +301,16 @@ fn check(request: &SessionRequest) -> Result<()> {
     if request.profile.is_some() {
         return unsupported("profile", "there are no profiles yet");
     }
-    if request.on_expiry.as_deref().is_some_and(|expiry| expiry != "delete") {
-        return unsupported("on_expiry", "a session can only be deleted when it expires");
-    }
-    if request.snapshot.is_some() {
-        return unsupported("snapshot", "there are no snapshots yet");
-    }
-    if request.secrets.is_some() {
-        return unsupported("secrets", "there are no secrets yet");
-    }
+    let one_of = |field, value: &Option<String>, known: [&str; 2]| match value.as_deref() {
+        Some(text) if !known.contains(&text) => {
+            let fix = format!("it must be {} or {}", known[0], known[1]);
+            Err(InvalidValue::new(field, text, fix))
+        }
+        _ => Ok(()),
+    };
+    one_of("on_expiry", &request.on_expiry, ["delete", "pause"])?;
+    one_of("on_drain", &request.on_drain, ["end", "archive"])?;
+    check_secrets(request)?;
     if let Some(0) = request.idle_timeout_seconds {
         return Err(InvalidValue::new("idle_timeout_seconds", "0", "it must be more than 0").into());
     }

@@ -19,7 +19,12 @@ impl Control {
         };
         let is_whole = match self.parts.store.end_session(end).await {
             Ok(ended) => {
+                let has_archive = ended.has_archive;
                 self.let_go(vec![ended]).await;
+                if has_archive && let Err(error) = self.sweep_archives().await {
+                    // Its key is gone. The rest goes with the next sweep.
+                    tracing::warn!("what a deleted session kept is not gone yet: {error}");
+                }
                 false
             }
             Err(StoreError::SessionState { state: SessionState::Ended, .. }) => true,

@@ -31,6 +31,9 @@ impl Control {
             sessions.terminate(&id, session.generation).await;
         }
         self.parts.rooms.free(&session.id);
+        if session.has_archive {
+            self.sweep_archives_soon();
+        }
     }
 
     /// The way to the worker that has a session, if it can be reached from here.

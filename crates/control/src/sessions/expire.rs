@@ -28,8 +28,9 @@ impl Control {
         if next > now {
             return Ok(Duration::from_millis((next - now) as u64));
         }
+        let has_paused = self.pause_due(now).await?;
         let due = self.parts.store.end_due_sessions(now).await?;
-        let is_idle = due.ended.is_empty();
+        let is_idle = due.ended.is_empty() && !has_paused;
         self.let_go(due.ended).await;
         Ok(if due.is_more || !is_idle { PAUSE } else { LOOK })
     }

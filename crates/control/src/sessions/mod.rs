@@ -1,5 +1,6 @@
 //! Sessions and their steps, a file a verb.
 
+mod archive;
 mod artifact_create;
 mod context_restart;
 mod create;
@@ -12,10 +13,14 @@ mod file_link;
 mod file_search;
 mod file_watch;
 mod files;
+mod fork;
 mod get;
+mod pause;
 mod processes;
+mod resume;
 mod rooms;
 mod settings;
+mod snapshot;
 mod step_create;
 mod step_follow;
 mod step_get;
@@ -28,10 +33,13 @@ mod view;
 
 pub use file_link::FollowedFileLink;
 pub use files::FILE_MODE;
+pub use fork::Forked;
+pub use pause::PauseMode;
 pub(crate) use rooms::Rooms;
 pub use settings::SessionSettings;
+pub use snapshot::snapshot_view;
 pub use step_create::SubmittedStep;
 pub use step_follow::{FollowedStep, StepFollower};
 pub use step_view::step_view;
 pub(crate) use tickets::UsedTickets;
-pub use view::session_view;
+pub use view::{KEPT, NOT_KEPT, resumed_view, session_view};

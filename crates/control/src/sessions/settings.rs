@@ -10,6 +10,8 @@ pub struct SessionSettings {
     pub maximum_ttl: Duration,
     /// How many of one session's steps may run or wait at once.
     pub max_waiting_steps: u64,
+    /// For so long a session is kept that was paused at its deadline.
+    pub archive_ttl: Duration,
 }
 
 impl Default for SessionSettings {
@@ -18,6 +20,7 @@ impl Default for SessionSettings {
             default_ttl: Duration::from_secs(3600),
             maximum_ttl: Duration::from_secs(24 * 3600),
             max_waiting_steps: 64,
+            archive_ttl: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }

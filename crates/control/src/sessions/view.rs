@@ -1,9 +1,33 @@
 //! A session as it is shown.
 
 use crate::timestamp;
-use cofferdam_api::{Session, SessionRequest, SessionStatus};
+use cofferdam_api::{PauseKind, PauseView, Session, SessionRequest, SessionStatus};
 use cofferdam_core::NetworkPolicy;
-use cofferdam_store::SessionRecord;
+use cofferdam_store::{Pause, SessionRecord};
+
+/// A session that has just been resumed, with what came through.
+pub fn resumed_view(session: SessionRecord, from: Pause) -> Session {
+    Session { pause: Some(pause_view(from)), ..session_view(session) }
+}
+
+/// What a pause keeps, and what not.
+fn pause_view(pause: Pause) -> PauseView {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match pause {
+        Pause::Freeze => PauseView {
+            mode: PauseKind::Freeze,
+            kept: words(&["files", "processes", "interpreters"]),
+            not_kept: Vec::new(),
+        },
+        Pause::Archive | Pause::Archiving | Pause::Resuming => {
+            PauseView { mode: PauseKind::Archive, kept: words(&KEPT), not_kept: words(&NOT_KEPT) }
+        }
+    }
+}
+
+/// Of files that were written away, or copied.
+pub const KEPT: [&str; 1] = ["files in /workspace"];
+pub const NOT_KEPT: [&str; 3] = ["processes", "interpreters", "files elsewhere"];
 
 pub fn session_view(session: SessionRecord) -> Session {
     let request: SessionRequest = serde_json::from_str(&session.spec).unwrap_or_default();
@@ -26,6 +50,7 @@ pub fn session_view(session: SessionRecord) -> Session {
         metadata: request.metadata,
         network_policy_applied: network,
         sandbox_id: session.runtime,
+        pause: session.pause.map(pause_view),
         warnings,
     }
 }

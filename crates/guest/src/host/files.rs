@@ -104,7 +104,11 @@ impl Connection {
         self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
     }
 
-    pub async fn make_link(&self, path: &GuestPath, target: &str) -> Result<()> {
+    pub async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
+        let target = std::str::from_utf8(target).map_err(|_| BackendError::NotPermitted {
+            path: path.to_string(),
+            reason: "where the link leads is not UTF-8".to_owned(),
+        })?;
         let ask = Ask::MakeLink { path: path.to_string(), target: target.to_owned() };
         self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
     }

@@ -10,8 +10,10 @@ mod jobs;
 mod keys;
 mod metrics;
 mod receipts;
+mod secrets;
 mod sessions;
 mod signing_keys;
+mod snapshots;
 mod tenants;
 pub(crate) mod workers;
 
@@ -27,6 +29,8 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) fn all() -> OpenApiRouter<Control> {
     let resources = jobs::routes()
         .merge(sessions::routes())
+        .merge(snapshots::routes())
+        .merge(secrets::routes())
         .merge(keys::routes())
         .merge(artifacts::routes())
         .merge(audit::routes())

@@ -5,11 +5,12 @@ use cofferdam_api::{
     ArchiveWritten, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, TerminalSize,
 };
 use cofferdam_control::{
-    ArchiveKind, FileReader, FileSearch, Placed, ProcessTold, SessionFailure, SessionOrder, SessionStarted,
-    SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
+    ArchiveKind, FileReader, FileSearch, FileWriter, Placed, ProcessTold, SavedFiles, SecretFile,
+    SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 use cofferdam_core::{GuestPath, SessionId};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
 pub(crate) struct IdleSessions;
@@ -138,6 +139,27 @@ impl SessionWorker for IdleSessions {
 
     async fn resize_process(&self, _: &Placed, _: u64, _: TerminalSize) -> Result<(), SessionFailure> {
         Err(nothing())
+    }
+
+    async fn freeze(&self, _: &Placed) -> Result<(), SessionFailure> {
+        Ok(())
+    }
+
+    async fn thaw(&self, _: &Placed) -> Result<(), SessionFailure> {
+        Ok(())
+    }
+
+    async fn save(&self, _: &Placed, mut to: FileWriter, _: u64) -> Result<SavedFiles, SessionFailure> {
+        to.write_all(b"nothing").await.map_err(|_| nothing())?;
+        Ok(SavedFiles::default())
+    }
+
+    async fn restore(&self, _: &Placed, _: FileReader) -> Result<(), SessionFailure> {
+        Ok(())
+    }
+
+    async fn give_secrets(&self, _: &Placed, _: Vec<SecretFile>) -> Result<(), SessionFailure> {
+        Ok(())
     }
 
     async fn terminate(&self, _: &SessionId, _: i64) {}

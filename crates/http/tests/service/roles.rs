@@ -96,6 +96,11 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
             text(&make(bed, "/v1/tenants", json!({"name": format!("t{number}")})).await, "id")
         }
         _ if path.starts_with("/v1/sessions/") => text(&make(bed, "/v1/sessions", json!({})).await, "id"),
+        _ if path.starts_with("/v1/snapshots/") => {
+            let session = text(&make(bed, "/v1/sessions", json!({})).await, "id");
+            let path = format!("/v1/sessions/{session}/snapshots");
+            text(&make(bed, &path, json!({"name": format!("s{number}")})).await, "id")
+        }
         _ if path.starts_with("/v1/artifacts/") => {
             text(&make(bed, "/v1/artifacts", json!({"name": "x", "size_bytes": 1})).await, "id")
         }
@@ -130,6 +135,12 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/sessions/{id}/steps") => Some(json!({"command": "true"})),
         ("POST", "/v1/sessions/{id}/steps/{step_id}/interrupt") => None,
         ("POST", "/v1/sessions/{id}/contexts/{name}/restart") => Some(json!({"language": "python"})),
+        ("POST", "/v1/sessions/{id}/pause") => Some(json!({"mode": "archive"})),
+        // It is not paused: whoever may resume it is told so.
+        ("POST", "/v1/sessions/{id}/resume") => None,
+        ("POST", "/v1/sessions/{id}/fork") => Some(json!({"count": 1})),
+        ("POST", "/v1/sessions/{id}/snapshots") => Some(json!({"name": format!("n{number}")})),
+        ("PUT", "/v1/secrets/{name}") => Some(json!({"value": "x"})),
         ("PUT", "/v1/sessions/{id}/files") => Some(json!(1)),
         ("PUT", "/v1/sessions/{id}/archive") => Some(json!(1)),
         // Not by a key, either.
@@ -192,6 +203,7 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
             "keys" => "key-aaaaaaaaaaaaaaaa",
             "artifacts" => "art-aaaaaaaaaaaaaaaa",
             "sessions" => "ses-aaaaaaaaaaaaaaaa",
+            "snapshots" => "snp-aaaaaaaaaaaaaaaa",
             _ => "ten-aaaaaaaaaaaaaaaa",
         };
         let none = there.replace(&id_in(&there), none);

@@ -99,11 +99,13 @@ fn files(plan: &InitPlan<'_>) -> StageResult {
     };
     plan.at(Stage::Files, mounted)?;
     let own = plan.payload_id;
-    let folders: [(&CStr, u32, u32); 6] = [
+    let folders: [(&CStr, u32, u32); 7] = [
         (c"/files/workspace", 0o755, own),
         (c"/files/workspace/.artifacts", 0o755, own),
         (c"/files/tmp", 0o1777, plan.init_id),
         (c"/files/run", 0o755, plan.init_id),
+        // Written to for the host alone: Landlock keeps the payload from it.
+        (c"/files/run/secrets", 0o700, own),
         (c"/files/shm", 0o1777, plan.init_id),
         (c"/files/root", 0o755, plan.init_id),
     ];

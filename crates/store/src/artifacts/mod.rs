@@ -120,7 +120,7 @@ fn record(row: &sqlx::any::AnyRow) -> Result<ArtifactRecord> {
 }
 
 /// Counts bytes for or against a tenant. Past the quota nothing is counted, and the caller's write is undone.
-async fn count(
+pub(crate) async fn count(
     connection: &mut AnyConnection,
     tenant: &str,
     bytes: i64,

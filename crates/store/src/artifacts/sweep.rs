@@ -35,7 +35,9 @@ impl Store {
 
     /// Whether bytes belong to something: a record names this writing of this artifact.
     pub async fn has_attempt(&self, tenant: &str, id: &str, attempt: &str) -> Result<bool> {
-        let text = "SELECT 1 FROM artifacts WHERE id = $1 AND tenant_id = $2 AND attempt = $3 AND state <> 'deleting'";
+        let text = "SELECT 1 FROM artifacts WHERE id = $1 AND tenant_id = $2 AND attempt = $3 AND state <> 'deleting' \
+                    UNION ALL SELECT 1 FROM archives WHERE owner = $1 AND tenant_id = $2 AND attempt = $3 \
+                    AND state <> 'deleting'";
         let query = sqlx::query(text).bind(id).bind(tenant).bind(attempt);
         Ok(self.engine.fetch_optional(query).await?.is_some())
     }

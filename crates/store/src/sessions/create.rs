@@ -6,6 +6,16 @@ use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, au
 use cofferdam_core::SessionState;
 use sqlx::AnyConnection;
 
+/// What is to become of a session when it could be ended, and whose it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keeping {
+    /// At its deadline its files are kept, and it can be resumed.
+    pub pauses_on_expiry: bool,
+    /// The same when its worker is told to stop.
+    pub archives_on_drain: bool,
+    pub created_by: Option<String>,
+}
+
 /// A session as it is taken in.
 #[derive(Debug, Clone)]
 pub struct NewSession {
@@ -20,6 +30,7 @@ pub struct NewSession {
     pub expires_at_ms: Millis,
     pub idle_ms: Option<i64>,
     pub size: JobSize,
+    pub keeping: Keeping,
     /// What the worker calls its sandbox, where that is made already. Then the session is ready.
     pub runtime: Option<String>,
 }
@@ -97,8 +108,9 @@ impl crate::writer::Act<SessionAccepted> for Create {
         let state = if session.runtime.is_some() { SessionState::Ready } else { SessionState::Creating };
         sqlx::query(
             "INSERT INTO sessions (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, terms, \
-             expires_at_ms, idle_ms, used_at_ms, worker, runtime, generation, last_step, cpus_millis, memory_bytes) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $6, $11, $12, $13, 0, $14, $15)",
+             expires_at_ms, idle_ms, used_at_ms, worker, runtime, generation, last_step, cpus_millis, memory_bytes, \
+             on_expiry, on_drain, created_by) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $6, $11, $12, $13, 0, $14, $15, $16, $17, $18)",
         )
         .bind(session.id.as_str())
         .bind(session.tenant.as_str())
@@ -115,6 +127,9 @@ impl crate::writer::Act<SessionAccepted> for Create {
         .bind(FIRST)
         .bind(session.size.cpus_millis)
         .bind(session.size.memory_bytes)
+        .bind(if session.keeping.pauses_on_expiry { "pause" } else { "delete" })
+        .bind(if session.keeping.archives_on_drain { "archive" } else { "end" })
+        .bind(session.keeping.created_by)
         .execute(&mut *connection)
         .await?;
         audit::append(connection, &session.tenant, &[event]).await?;

@@ -17,17 +17,19 @@ pub struct Due {
     pub is_more: bool,
 }
 
-pub(crate) const EXPIRED: &str = "SELECT id, tenant_id FROM sessions WHERE state <> 'ended' AND expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2";
+pub(crate) const EXPIRED: &str = "SELECT id, tenant_id FROM sessions WHERE state <> 'ended' AND expires_at_ms <= $1 \
+     AND (on_expiry <> 'pause' OR state = 'creating' OR COALESCE(pause_mode, 'freeze') <> 'freeze') ORDER BY expires_at_ms LIMIT $2";
 
 /// Nothing runs in them by a step, and nobody has asked anything of them for too long.
 pub(crate) const IDLE: &str = "SELECT id, tenant_id FROM sessions WHERE state <> 'ended' AND idle_ms IS NOT NULL \
-     AND used_at_ms + idle_ms <= $1 AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.session_id = sessions.id \
+     AND COALESCE(pause_mode, 'freeze') = 'freeze' AND (on_expiry <> 'pause' OR state = 'creating' OR COALESCE(pause_mode, 'freeze') <> 'freeze') AND used_at_ms + idle_ms <= $1 AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.session_id = sessions.id \
      AND steps.state IN ('queued', 'running')) LIMIT $2";
 
 /// When the first of them expires, and when the first of them has been idle for too long.
 pub(crate) const NEXT: [&str; 2] = [
     "SELECT MIN(expires_at_ms) FROM sessions WHERE state <> 'ended'",
-    "SELECT MIN(used_at_ms + idle_ms) FROM sessions WHERE state <> 'ended' AND idle_ms IS NOT NULL",
+    "SELECT MIN(used_at_ms + idle_ms) FROM sessions WHERE state <> 'ended' AND idle_ms IS NOT NULL \
+     AND COALESCE(pause_mode, 'freeze') = 'freeze'",
 ];
 
 impl Store {

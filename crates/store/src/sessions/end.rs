@@ -1,7 +1,7 @@
 //! A session ends, and with it every step that had not.
 
 use super::guard::why;
-use crate::{AuditEvent, Millis, Result, Store, StoreError, audit, texts};
+use crate::{AuditEvent, Millis, Result, Store, StoreError, archives, audit, texts};
 use cofferdam_core::{EndCause, JobState};
 use sqlx::{AnyConnection, Row};
 
@@ -27,6 +27,8 @@ pub struct EndedSession {
     pub generation: i64,
     /// Its steps that had not ended.
     pub steps: Vec<String>,
+    /// Its files were kept, and their key is destroyed.
+    pub has_archive: bool,
 }
 
 impl Store {
@@ -103,10 +105,16 @@ pub(super) async fn end(connection: &mut AnyConnection, end: SessionEnd) -> Resu
         finish_step(connection, &step, next, cause, at_ms).await?;
         steps.push(step);
     }
-    events.push(event(kind, &id, serde_json::json!({"cause": cause})));
+    let is_destroyed = archives::destroy_keys(connection, &id).await?;
+    let mut details = serde_json::json!({"cause": cause});
+    if is_destroyed {
+        details["key_destroyed"] = true.into();
+    }
+    events.push(event(kind, &id, details));
     audit::append(connection, &tenant, &events).await?;
     let (worker, generation) = (row.try_get(0)?, row.try_get(1)?);
-    Ok(Some(EndedSession { id, tenant, cause, worker, generation, steps }))
+    let has_archive = is_destroyed;
+    Ok(Some(EndedSession { id, tenant, cause, worker, generation, steps, has_archive }))
 }
 
 /// What becomes of a step when its session ends under it. One that still waited was certainly not run.
@@ -118,7 +126,7 @@ fn ended_step(cause: EndCause, state: JobState) -> JobState {
     }
 }
 
-async fn finish_step(
+pub(super) async fn finish_step(
     connection: &mut AnyConnection,
     id: &str,
     state: JobState,
@@ -148,14 +156,23 @@ impl crate::writer::Act<Vec<EndedSession>> for Lose {
     where
         Self: 'c,
     {
-        let rows = sqlx::query("SELECT id, tenant_id, worker FROM sessions WHERE state <> 'ended'")
-            .fetch_all(&mut *connection)
-            .await?;
+        let rows =
+            sqlx::query("SELECT id, tenant_id, worker, pause_mode FROM sessions WHERE state <> 'ended'")
+                .fetch_all(&mut *connection)
+                .await?;
         let mut lost = Vec::new();
         for row in rows {
             let (id, tenant, worker): (String, String, String) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            if !worker.starts_with(&self.begins) || worker == self.but {
+            let pause: Option<String> = row.try_get(3)?;
+            // What is kept without a sandbox is kept, and what was being brought back is kept still.
+            let is_kept = pause.as_deref() == Some("archive");
+            if !worker.starts_with(&self.begins) || worker == self.but || is_kept {
+                continue;
+            }
+            if pause.as_deref() == Some("resuming") {
+                let text = "UPDATE sessions SET pause_mode = 'archive', runtime = NULL WHERE id = $1";
+                sqlx::query(text).bind(id).execute(&mut *connection).await?;
                 continue;
             }
             let message = Some("its worker went away, and everything in it".to_owned());
@@ -163,6 +180,7 @@ impl crate::writer::Act<Vec<EndedSession>> for Lose {
             let (cause, at_ms) = (EndCause::Lost, self.now);
             lost.extend(end(connection, SessionEnd { tenant, id, cause, message, actor, at_ms }).await?);
         }
+        archives::abandon_of(connection, &self.begins, &self.but).await?;
         Ok(lost)
     }
 }

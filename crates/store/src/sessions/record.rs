@@ -4,6 +4,36 @@ use crate::{Millis, Result, StoreError};
 use cofferdam_core::{EndCause, SessionState};
 use sqlx::Row;
 
+/// How a session is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// Its sandbox is there, and nothing in it runs.
+    Freeze,
+    /// Its files are being written away. Until they are, it has a sandbox.
+    Archiving,
+    /// Its files are kept, and there is no sandbox.
+    Archive,
+    /// A sandbox is being made for its files, which are still kept.
+    Resuming,
+}
+
+impl Pause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Freeze => "freeze",
+            Self::Archiving => "archiving",
+            Self::Archive => "archive",
+            Self::Resuming => "resuming",
+        }
+    }
+
+    fn from_name(name: String) -> Result<Self> {
+        let all = [Self::Freeze, Self::Archiving, Self::Archive, Self::Resuming];
+        let found = all.into_iter().find(|pause| pause.as_str() == name);
+        found.ok_or_else(|| StoreError::Unreadable(format!("a session that is paused by {name:?}")))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
     pub id: String,
@@ -31,10 +61,14 @@ pub struct SessionRecord {
     pub generation: i64,
     /// The number of its last step, 0 before the first.
     pub last_step: i64,
+    /// How it is paused, while it is.
+    pub pause: Option<Pause>,
+    /// Who made it, as it was noted.
+    pub created_by: Option<String>,
 }
 
 pub(crate) const COLUMNS: &str = "id, tenant_id, agent, task_id, state, cause, message, created_at_ms, \
-    transition_at_ms, spec, terms, expires_at_ms, idle_ms, used_at_ms, worker, runtime, generation, last_step";
+    transition_at_ms, spec, terms, expires_at_ms, idle_ms, used_at_ms, worker, runtime, generation, last_step, pause_mode, created_by";
 
 pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<SessionRecord> {
     let cause: Option<String> = row.try_get(5)?;
@@ -57,6 +91,8 @@ pub(crate) fn record(row: &sqlx::any::AnyRow) -> Result<SessionRecord> {
         runtime: row.try_get(15)?,
         generation: row.try_get(16)?,
         last_step: row.try_get(17)?,
+        pause: row.try_get::<Option<String>, _>(18)?.map(Pause::from_name).transpose()?,
+        created_by: row.try_get(19)?,
     })
 }
 

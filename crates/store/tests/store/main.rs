@@ -22,6 +22,7 @@ mod locks;
 mod opening;
 mod output;
 mod patience;
+mod pausing;
 mod plans;
 mod postgres;
 mod restart;
@@ -95,6 +96,15 @@ on_both_engines! {
         half_removed_output_is_not_taken_for_all_of_it, only_jobs_that_ended_long_ago_go,
         a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
         a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
+    pausing:
+        a_pause_is_undone_or_becomes_an_archive,
+        steps_are_in_the_way_of_a_pause_or_end,
+        an_archive_outlives_its_worker_and_a_frozen_session_does_not,
+        a_resume_destroys_the_key_and_its_undoing_does_not,
+        the_end_of_a_session_destroys_its_key,
+        what_is_paused_at_its_deadline_does_not_end_there,
+        a_snapshot_is_its_tenants_and_has_one_name,
+        a_secret_is_its_tenants_and_is_replaced;
     sessions: a_session_is_there_with_its_place, a_session_that_is_made_becomes_ready_once,
         the_same_request_makes_one_session, a_deadline_only_moves_away, sessions_end_when_due_and_not_before,
         an_end_is_written_once_and_its_cause_stays, what_a_dead_node_had_is_lost,

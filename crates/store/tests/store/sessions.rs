@@ -3,8 +3,8 @@
 use crate::bed::{Bed, OTHER, TENANT, assert_refused, claim, event, new_job};
 use cofferdam_core::{EndCause, JobState, SessionState};
 use cofferdam_store::{
-    Claim, Idempotency, JobSize, NewSession, Page, SessionAccepted, SessionEnd, SessionFilter, SessionRecord,
-    Store, StoreError, WorkerRoom,
+    Claim, Idempotency, JobSize, Keeping, NewSession, Page, SessionAccepted, SessionEnd, SessionFilter,
+    SessionRecord, Store, StoreError, WorkerRoom,
 };
 
 pub(crate) fn new_session(id: &str) -> NewSession {
@@ -19,6 +19,7 @@ pub(crate) fn new_session(id: &str) -> NewSession {
         expires_at_ms: 10_000,
         idle_ms: None,
         size: JobSize { cpus_millis: 1_000, memory_bytes: 64 },
+        keeping: Keeping::default(),
         runtime: Some("sbx".to_owned()),
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Live {
     /// Those that are some step's already.
     known_artifacts: tokio::sync::Mutex<Known>,
     ahead: Ahead,
+    /// How often it was frozen and not thawed.
+    pub(super) frozen: tokio::sync::Mutex<u32>,
 }
 
 impl Live {
@@ -44,7 +46,8 @@ impl Live {
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
         let (watches, known_artifacts) = (Watches::default(), tokio::sync::Mutex::default());
-        Self { spec, sandbox_id, sandbox, contexts, processes, watches, known_artifacts, ahead }
+        let frozen = tokio::sync::Mutex::new(0);
+        Self { spec, sandbox_id, sandbox, contexts, processes, watches, known_artifacts, ahead, frozen }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.

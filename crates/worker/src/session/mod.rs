@@ -10,11 +10,13 @@ mod command;
 mod context;
 mod error;
 mod files;
+mod keep;
 mod live;
 mod pipe;
 mod process;
 mod pump;
 pub mod request;
+mod saved;
 mod search;
 mod settle;
 mod spec;
@@ -27,6 +29,7 @@ pub use error::SessionError;
 pub use files::Listed;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
 pub use search::{Match, Matches, Search};
+pub use saved::Saved;
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 pub use watch::{FileChange, WatchNews};
 
@@ -156,7 +159,7 @@ fn sandbox_spec(id: SandboxId, session: &SessionSpec) -> SandboxSpec {
         oom_scope: cofferdam_backend::OomScope::Process,
         writable_root: false,
         terminal: true,
-        pausable: false,
+        pausable: true,
         workspace_root: session.workspace_root.clone(),
     }
 }

@@ -153,6 +153,9 @@ fn sense(method: &str, path: &str) -> (&'static str, &'static str) {
         ("POST", "move") => ("", r#"{"from":"/workspace/mine","to":"/workspace/theirs"}"#),
         ("POST", "processes" | "steps") => ("", r#"{"command":["true"]}"#),
         ("POST", "resize") => ("", r#"{"rows":24,"columns":80}"#),
+        ("POST", "pause") => ("", r#"{"mode":"archive"}"#),
+        ("POST", "fork") => ("", r#"{"count":1}"#),
+        ("POST", "snapshots") => ("", r#"{"name":"theirs"}"#),
         ("POST", "signal") => ("", r#"{"signal":9}"#),
         ("POST", "tickets") => ("", "{}"),
         _ => ("", ""),
@@ -170,6 +173,8 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
     let (key, _) = alice.key(&["jobs:read"])?;
     let artifact = alice.post("/v1/artifacts", &json!({"name": "a", "size_bytes": 1}))?.word("id")?;
     let (session, step) = session(&alice)?;
+    let kept = alice.post(&format!("/v1/sessions/{session}/snapshots"), &json!({"name": "base"}))?;
+    let snapshot = kept.word("id")?;
     let document: Value = serde_json::from_str(DOCUMENT)?;
     let mut tried = 0;
     for (path, methods) in
@@ -182,6 +187,7 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
             "artifacts" => (&[&artifact], "art-aaaaaaaaaaaaaaaa"),
             "tenants" => (&[&tenant], "ten-aaaaaaaaaaaaaaaa"),
             "sessions" => (&[&session], "ses-aaaaaaaaaaaaaaaa"),
+            "snapshots" => (&[&snapshot], "snp-aaaaaaaaaaaaaaaa"),
             _ => return super::cannot(format!("{path} is of a kind that this attack does not know")),
         };
         for method in

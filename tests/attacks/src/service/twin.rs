@@ -201,6 +201,7 @@ fn answer(world: &Shared, request: &Request) -> Reply {
         ("GET", ["v1", "audit"]) => said(200, &json!({"entries": [world.audit.clone()]})),
         ("GET", ["v1", "tenants"]) => said(200, &json!({"tenants": world.tenants})),
         ("POST", ["v1", "sessions"]) => said(201, &json!({"id": "ses-twin"})),
+        ("POST", ["v1", "sessions", _, "snapshots"]) => said(201, &json!({"id": "snp-twin"})),
         ("POST", ["v1", "sessions", _, "steps"]) => said(200, &json!({"id": "stp-twin"})),
         ("POST", ["v1", "artifacts"]) => {
             let id = id("art");

@@ -4,7 +4,9 @@ pub(super) mod failure;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
+pub(super) mod secret;
 pub(super) mod session;
+pub(super) mod snapshot;
 pub(super) mod table;
 pub(super) mod tenant;
 

@@ -5,7 +5,7 @@ use cofferdam_artifacts::{Bucket, Location, MasterKey, Vault};
 use std::path::{Path, PathBuf};
 
 /// Opens the place that `--artifacts` names: `s3://BUCKET`, or a folder; by default one beside the database.
-pub(super) fn vault(place: Option<&str>, data: &Path) -> Result<Vault, Failure> {
+pub(in crate::commands) fn vault(place: Option<&str>, data: &Path) -> Result<Vault, Failure> {
     let location = match place {
         None => Location::Folder(data.join("artifacts")),
         Some(text) => match text.strip_prefix("s3://") {

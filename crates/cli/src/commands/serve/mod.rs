@@ -3,6 +3,8 @@
 mod artifacts;
 mod settings;
 
+pub(super) use artifacts::vault;
+
 use crate::args::{CapacityArgs, ServeArgs, ServiceArgs};
 use crate::backends::Choice;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
@@ -73,7 +75,7 @@ fn run_on(
         settings.signing.folder.get_or_insert_with(|| data.join("signing"));
         settings.node = folder.node(&location)?;
         let is_open_to_all = settings.dev_no_auth;
-        let vault = artifacts::vault(serve.artifacts.as_deref(), data)?;
+        let vault = vault(serve.artifacts.as_deref(), data)?;
         let control = Control::start_with(store.clone(), workers, settings, Some(vault)).await?;
         let listener = roles::listen(serve.listen).await?;
         let address = listener.local_addr()?;

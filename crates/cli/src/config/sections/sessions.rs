@@ -26,6 +26,12 @@ pub(crate) const SECTION: Section = Section {
             control.sessions.max_waiting_steps,
             "steps of one session that run or wait at once; more are a 429"
         ),
+        setting!(
+            "archive_ttl",
+            Time,
+            control.sessions.archive_ttl,
+            "how long a session is kept that was paused at its deadline"
+        ),
     ],
     check,
 };

@@ -4,6 +4,7 @@ mod archive;
 mod artifacts;
 mod contexts;
 mod files;
+mod keep;
 mod links;
 mod process_socket;
 mod processes;
@@ -20,6 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
     session::routes()
         .merge(steps::routes())
         .merge(step_output::routes())
+        .merge(keep::routes())
         .merge(contexts::routes())
         .merge(files::routes())
         .merge(archive::routes())

@@ -56,6 +56,9 @@ async fn create(
     let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let agent = body.value.agent.clone();
     let permit = control.permit(&caller.0, Action::SessionCreate, &caller.0.tenant, agent.as_deref()).await?;
+    if body.value.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
+        caller.permit(&control, Action::SecretUse).await?;
+    }
     let session = control.create_session(&permit, body.value, name).await?;
     Ok(json(201, &session_view(session)))
 }

@@ -271,7 +271,7 @@ impl Unpacking<'_> {
             return Err(refused(name, "a link needs a name"));
         }
         let path = self.inside(&name)?;
-        self.named(&name, self.wait(self.live.sandbox.make_link(&path, target)))?;
+        self.named(&name, self.wait(self.live.sandbox.make_link(&path, target.as_bytes())))?;
         self.made.insert(name, Made::Link);
         Ok(())
     }

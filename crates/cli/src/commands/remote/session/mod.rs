@@ -3,6 +3,7 @@
 mod copy;
 mod exec;
 mod follow;
+mod keep;
 mod list;
 mod logs;
 mod one;
@@ -22,6 +23,11 @@ pub(in crate::commands) fn session(command: SessionCommand) -> Result<ExitCode, 
         SessionCommand::Shell(args) => shell::shell(&args),
         SessionCommand::Logs(args) => logs::logs(&args),
         SessionCommand::Extend(args) => one::extend(&args),
+        SessionCommand::Pause(args) => keep::pause(&args),
+        SessionCommand::Resume(args) => keep::resume(&args),
+        SessionCommand::Fork(args) => keep::fork(&args),
+        SessionCommand::Snapshot(args) => keep::snapshot(&args),
+        SessionCommand::ShredCheck(args) => super::super::shred_check::shred_check(&args),
         SessionCommand::Delete(args) => one::delete(&args),
     }
 }

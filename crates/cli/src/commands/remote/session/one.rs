@@ -4,7 +4,7 @@ use super::super::failure::failure;
 use super::super::{block_on, connect, print, print_json};
 use crate::args::{RemoteArgs, SessionArgs, SessionCreateArgs, SessionExtendArgs};
 use crate::exit::Failure;
-use cofferdam_api::{LimitsRequest, Session, SessionExtend, SessionRequest};
+use cofferdam_api::{LimitsRequest, SecretUse, Session, SessionExtend, SessionRequest};
 use cofferdam_core::ByteSize;
 use serde_json::json;
 use std::process::ExitCode;
@@ -18,6 +18,11 @@ pub(super) fn create(args: &SessionCreateArgs) -> Result<ExitCode, Failure> {
         metadata: pairs("--metadata", &args.metadata)?,
         limits: LimitsRequest { memory_bytes: memory.map(|size| size.0), ..LimitsRequest::default() },
         task_id: args.task_id.clone(),
+        on_expiry: args.on_expiry.clone(),
+        on_drain: args.on_drain.clone(),
+        snapshot: args.snapshot.clone(),
+        secrets: (!args.secret.is_empty())
+            .then(|| args.secret.iter().map(|name| SecretUse { name: name.clone(), path: None }).collect()),
         ..SessionRequest::default()
     };
     let client = connect(&args.remote)?;
@@ -62,7 +67,7 @@ pub(super) fn delete(args: &SessionArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(remote: &RemoteArgs, session: &Session) -> Result<ExitCode, Failure> {
+pub(super) fn answer(remote: &RemoteArgs, session: &Session) -> Result<ExitCode, Failure> {
     let cause = session.status.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
     match remote.json {
         true => print_json(session),

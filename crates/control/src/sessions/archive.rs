@@ -1,0 +1,206 @@
+//! The files of sessions, without their sandboxes: written under a key of their own, read back, and swept away.
+
+use crate::artifacts::over_quota;
+use crate::session_worker::{FileReader, Placed, SessionFailure};
+use crate::worker::Worker;
+use crate::{Control, ControlError, Result, now_ms};
+use cofferdam_artifacts::{Name, ObjectKey};
+use cofferdam_core::InvalidValue;
+use cofferdam_store::{ArchiveRecord, NewArchive};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+
+/// What is on its way from the sandbox to the place, at most.
+const BETWEEN: usize = 256 << 10;
+
+/// As much as is sealed at once.
+const PIECE: usize = 64 << 10;
+
+/// As many at a time as a sweep takes up.
+const BATCH: i64 = 100;
+
+/// How often the sweep looks, where nobody tells it to.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Where files come from.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// A session that has a sandbox. It stands still while they are read.
+    Live {
+        worker: Arc<dyn Worker>,
+        placed: Placed,
+    },
+    Kept(ArchiveRecord),
+}
+
+/// Files that were written away and that no record speaks of yet.
+pub(super) struct Written {
+    pub(super) attempt: String,
+    pub(super) size_bytes: i64,
+    pub(super) quota_bytes: i64,
+}
+
+impl Control {
+    /// Has files read from where they are, by one who takes the stream. What comes back without an error was whole.
+    pub(super) async fn read_source<T, F: Future<Output = Result<T>> + Send>(
+        &self,
+        source: &Source,
+        most: u64,
+        take: impl FnOnce(FileReader) -> F + Send,
+    ) -> Result<T> {
+        match source {
+            Source::Kept(archive) => take(self.open_archive(archive)?).await,
+            Source::Live { worker, placed } => {
+                let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
+                sessions.freeze(placed).await.map_err(unkept)?;
+                let (reader, writer) = tokio::io::duplex(BETWEEN);
+                let (saved, taken) =
+                    tokio::join!(sessions.save(placed, Box::new(writer), most), take(Box::new(reader)));
+                // One that cannot go on says so at its next step.
+                let _ = sessions.thaw(placed).await;
+                // Whoever took it knows only that it ended too early.
+                saved.map_err(unkept)?;
+                taken
+            }
+        }
+    }
+
+    /// Writes files away for a session or a snapshot. They have a record that says that they are not wanted yet.
+    pub(super) async fn write_archive(&self, tenant: &str, owner: &str, source: &Source) -> Result<Written> {
+        let vault = self.artifacts()?.vault.clone();
+        let quota_bytes = self.artifact_quota(tenant).await?;
+        let name = Name::draw(tenant, owner)?;
+        let attempt = name.attempt().to_owned();
+        let key = ObjectKey::draw()?;
+        let begun = NewArchive {
+            owner: owner.to_owned(),
+            tenant: tenant.to_owned(),
+            attempt: attempt.clone(),
+            wrapped_key: vault.master().wrap(&key, &cofferdam_artifacts::archive_about(owner))?,
+            writer: self.parts.instance.clone(),
+            at_ms: now_ms(),
+        };
+        self.parts.store.begin_archive(begun).await?;
+        let most = u64::try_from(quota_bytes).unwrap_or(0);
+        let mut writing = vault.write(name, key);
+        let written = self
+            .read_source(source, most, |mut from: FileReader| async move {
+                let mut piece = vec![0; PIECE];
+                loop {
+                    let read = from.read(&mut piece).await;
+                    match read.map_err(|error| ControlError::Unavailable(error.to_string()))? {
+                        0 => return Ok(writing.finish().await?),
+                        read => writing.write(&piece[..read]).await?,
+                    }
+                }
+            })
+            .await;
+        match written {
+            Ok(whole) => {
+                let size_bytes = i64::try_from(whole.size).unwrap_or(i64::MAX);
+                Ok(Written { attempt, size_bytes, quota_bytes })
+            }
+            Err(error) => {
+                self.abandon(owner, attempt).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What was written is not wanted.
+    pub(super) async fn abandon(&self, owner: &str, attempt: String) {
+        // A store that is gone has told of it elsewhere; what is left goes at the next start.
+        let _ = self.parts.store.abandon_archive(owner.to_owned(), attempt).await;
+        self.sweep_archives_soon();
+    }
+
+    pub(super) fn open_archive(&self, archive: &ArchiveRecord) -> Result<FileReader> {
+        let vault = &self.artifacts()?.vault;
+        let name = Name::new(&archive.tenant, &archive.owner, &archive.attempt)?;
+        let about = cofferdam_artifacts::archive_about(&archive.owner);
+        let key = vault.master().unwrap(&archive.wrapped_key, &about)?;
+        let size = u64::try_from(archive.size_bytes).unwrap_or(0);
+        Ok(Box::new(vault.read(name, key, size, 0..size).into_reader()))
+    }
+
+    /// Has the sweep look at what was just given up.
+    pub(crate) fn sweep_archives_soon(&self) {
+        self.parts.archives_swept.notify_one();
+    }
+
+    /// Starts the sweep of archives that nobody can read any more, for as long as the process lives.
+    pub(crate) fn spawn_archive_sweep(&self) {
+        if self.parts.artifacts.is_none() {
+            return;
+        }
+        let control = self.clone();
+        tokio::spawn(async move {
+            loop {
+                // At the end the store goes before the sweep does.
+                if let Err(error) = control.sweep_archives().await
+                    && !control.is_draining()
+                {
+                    tracing::error!("the sweep of archives was cut short: {error}");
+                }
+                let _ = tokio::time::timeout(SWEEP, control.parts.archives_swept.notified()).await;
+            }
+        });
+    }
+
+    /// Their keys went first; now their bytes go, then what is known of them, and then what is left of that in the
+    /// database's own files.
+    pub(crate) async fn sweep_archives(&self) -> Result<()> {
+        let (store, vault) = (&self.parts.store, &self.artifacts()?.vault);
+        let mut has_swept = false;
+        loop {
+            let deleting = store.deleting_archives(BATCH).await?;
+            if deleting.is_empty() {
+                break;
+            }
+            has_swept = true;
+            for (tenant, owner, attempt) in deleting {
+                vault.remove_attempt(&Name::new(&tenant, &owner, &attempt)?).await?;
+                store.forget_archive(owner, attempt).await?;
+            }
+        }
+        if has_swept {
+            self.forget_keys().await?;
+        }
+        Ok(())
+    }
+
+    /// Has keys that were destroyed leave the database's own files, however busy that is.
+    async fn forget_keys(&self) -> Result<()> {
+        for _ in 0..TRIES {
+            if self.parts.store.forget_deleted().await? {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        tracing::warn!("the database is too busy to let go of destroyed keys; its log still has them");
+        Ok(())
+    }
+}
+
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why files could not be kept or put back.
+pub(super) fn unkept(failure: SessionFailure) -> ControlError {
+    let SessionFailure { code, message } = failure;
+    match code.as_str() {
+        "not_permitted" | "invalid" => {
+            let (path, why) = message.split_once(": ").unwrap_or(("", &message));
+            InvalidValue::new("files", path, why).into()
+        }
+        "unsupported" => ControlError::Unsupported { field: "mode", why: "its worker cannot do that" },
+        "session_gone" | "session_stale" => super::context_restart::UNREACHABLE,
+        _ => ControlError::Unavailable(message),
+    }
+}
+
+/// What the store says when a tenant keeps as much as it may.
+pub(super) fn refused(error: cofferdam_store::StoreError) -> ControlError {
+    over_quota(error)
+}

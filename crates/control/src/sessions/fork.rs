@@ -1,0 +1,93 @@
+//! `session.fork`: children of a session, each with its files. It stands still while they are copied, and goes on.
+
+use super::archive::Source;
+use crate::{Control, ControlError, Result};
+use cofferdam_api::SessionRequest;
+use cofferdam_core::InvalidValue;
+use cofferdam_policy::Permit;
+use cofferdam_store::SessionRecord;
+use serde_json::json;
+
+/// More is a reason to make a snapshot.
+const MAX_COUNT: u64 = 16;
+
+/// What became of a session.
+#[derive(Debug)]
+pub struct Forked {
+    pub children: Vec<SessionRecord>,
+    /// The session has secrets, and whoever asked is not who gave them to it.
+    pub is_without_secrets: bool,
+}
+
+impl Control {
+    pub async fn fork_session(&self, permit: &Permit, id: &str, count: u64) -> Result<Forked> {
+        if !(1..=MAX_COUNT).contains(&count) {
+            let fix = format!("it must be from 1 to {MAX_COUNT}");
+            return Err(InvalidValue::new("count", count.to_string(), fix).into());
+        }
+        let parent = self.get_session(permit, id).await?;
+        let mut request: SessionRequest = serde_json::from_str(&parent.spec)
+            .map_err(|error| ControlError::Unavailable(format!("the session cannot be read: {error}")))?;
+        // Whose they are is whose request this is, and what they serve is their own.
+        request.agent = permit.principal().agent.clone().or(request.agent);
+        request.snapshot = None;
+        let has_secrets = request.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+        let is_without_secrets = has_secrets && parent.created_by.as_deref() != Some(permit.actor());
+        if is_without_secrets {
+            request.secrets = None;
+        }
+        let source = self.source_of(&parent).await?;
+        let (control, permit, id) = (self.clone(), permit.clone(), id.to_owned());
+        // Whoever asked may go away meanwhile: then it is done all the same.
+        let done =
+            tokio::spawn(async move { control.make_children(&permit, &id, request, source, count).await });
+        let children = done.await.map_err(|error| ControlError::Unavailable(error.to_string()))??;
+        Ok(Forked { children, is_without_secrets })
+    }
+
+    /// All of them, or none.
+    async fn make_children(
+        &self,
+        permit: &Permit,
+        id: &str,
+        request: SessionRequest,
+        source: Source,
+        count: u64,
+    ) -> Result<Vec<SessionRecord>> {
+        let held = match &source {
+            // Frozen once for all of them, so that all have the same files.
+            Source::Live { worker, placed } => {
+                let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
+                sessions.freeze(placed).await.map_err(super::archive::unkept)?;
+                Some((sessions, placed))
+            }
+            Source::Kept(_) => None,
+        };
+        let mut children = Vec::new();
+        let mut failed = None;
+        for _ in 0..count {
+            match self.create_from(permit, request.clone(), None, Some(source.clone())).await {
+                Ok(child) => children.push(child),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some((sessions, placed)) = held {
+            // One that cannot go on says so at its next step.
+            let _ = sessions.thaw(placed).await;
+        }
+        if let Some(error) = failed {
+            for child in children {
+                // One that cannot be ended now ends at its deadline.
+                let _ = self.delete_session(permit, &child.id).await;
+            }
+            return Err(error);
+        }
+        let ids: Vec<_> = children.iter().map(|child| child.id.clone()).collect();
+        let event = self.event(permit, "session.forked", id, json!({"children": ids}));
+        self.parts.store.note(permit.tenant().to_owned(), event).await?;
+        Ok(children)
+    }
+}

@@ -1,0 +1,77 @@
+//! A session stands still, and its files are written away or put back.
+
+use super::saved::{self, Saved};
+use super::live::Live;
+use super::{SessionError, Sessions};
+use cofferdam_backend::Reader;
+use cofferdam_core::{GuestPath, SessionId};
+use tokio::io::AsyncWrite;
+
+impl Sessions {
+    /// Stops everything in a session until it is thawed as often as it was frozen.
+    pub async fn freeze(&self, id: &SessionId, generation: i64) -> Result<(), SessionError> {
+        self.find(id, generation)?.freeze().await
+    }
+
+    pub async fn thaw(&self, id: &SessionId, generation: i64) -> Result<(), SessionError> {
+        self.find(id, generation)?.thaw().await
+    }
+
+    /// Writes a session's files away, at most so many bytes of them. It should be frozen.
+    pub async fn save(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        to: impl AsyncWrite + Send + Unpin,
+        most: u64,
+    ) -> Result<Saved, SessionError> {
+        let live = self.find(id, generation)?;
+        saved::save(&*live.sandbox, to, most).await
+    }
+
+    /// Puts files into the workspace of a session that nobody has used yet.
+    pub async fn restore(&self, id: &SessionId, generation: i64, from: Reader) -> Result<(), SessionError> {
+        let live = self.find(id, generation)?;
+        saved::restore(&*live.sandbox, from).await
+    }
+
+    /// Puts a secret where only the session's own processes can read it.
+    pub async fn give_secret(
+        &self,
+        id: &SessionId,
+        generation: i64,
+        path: &GuestPath,
+        content: Reader,
+    ) -> Result<(), SessionError> {
+        let live = self.find(id, generation)?;
+        live.sandbox.write_file(path, SECRET_MODE, content).await?;
+        Ok(())
+    }
+}
+
+/// For their owner alone.
+const SECRET_MODE: u32 = 0o400;
+
+impl Live {
+    async fn freeze(&self) -> Result<(), SessionError> {
+        let mut times = self.frozen.lock().await;
+        if *times == 0
+            && let Err(error) = self.sandbox.pause().await
+        {
+            // Some of it may stand still already.
+            let _ = self.sandbox.resume().await;
+            return Err(error.into());
+        }
+        *times += 1;
+        Ok(())
+    }
+
+    async fn thaw(&self) -> Result<(), SessionError> {
+        let mut times = self.frozen.lock().await;
+        if *times == 1 {
+            self.sandbox.resume().await?;
+        }
+        *times = times.saturating_sub(1);
+        Ok(())
+    }
+}
