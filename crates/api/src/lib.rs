@@ -30,7 +30,7 @@ pub use audit::{AuditEntry, AuditList};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
 pub use file::{FileInfo, FileKind, FileList, FolderRequest, MoveRequest};
-pub use health::Health;
+pub use health::{BackendState, Health};
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
     RetryPolicy,

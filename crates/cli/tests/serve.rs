@@ -4,6 +4,8 @@
 mod api;
 #[path = "serve/artifacts.rs"]
 mod artifacts;
+#[path = "serve/backends.rs"]
+mod backends;
 #[path = "serve/client.rs"]
 mod client;
 #[path = "serve/collector.rs"]

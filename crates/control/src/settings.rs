@@ -3,6 +3,7 @@
 use crate::SigningSettings;
 use crate::WebhookSettings;
 use crate::artifacts::ArtifactSettings;
+use crate::backends::BackendSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
 use crate::retention::Retention;
@@ -28,6 +29,7 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     pub signing: SigningSettings,
     pub sessions: SessionSettings,
+    pub backends: BackendSettings,
 }
 
 /// Which of the processes that share a store this one is.
@@ -54,6 +56,7 @@ impl Default for Settings {
             webhooks: WebhookSettings::default(),
             signing: SigningSettings::default(),
             sessions: SessionSettings::default(),
+            backends: BackendSettings::default(),
         }
     }
 }
