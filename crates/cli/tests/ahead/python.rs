@@ -2,7 +2,7 @@
 
 use super::{Program, program};
 
-pub(crate) static PROGRAMS: [Program; 38] = [
+pub(crate) static PROGRAMS: [Program; 50] = [
     program("print", "print(1)"),
     Program { args: &["a", "-v", "", "ü"], ..program("argv", "import sys; print(sys.argv, sys.orig_argv)") },
     program("main", "print(__name__, __doc__, __package__, __spec__, __loader__, '__file__' in globals())"),
@@ -86,4 +86,41 @@ pub(crate) static PROGRAMS: [Program; 38] = [
             "import os\nopen('.artifacts/a', 'w').write('kept')\nprint('began', flush=True)\nwhile True: pass\n",
         )
     },
+    program("an object's last word", "class A:\n    def __del__(self): print('bye')\na = A()\n"),
+    program(
+        "the last word of one that is hidden",
+        "import sys\nclass A:\n    __slots__ = ()\n    def __del__(self): sys.__stdout__.write('bye')\n\
+         sys.stdout.kept = A()\ndel A\n",
+    ),
+    program(
+        "a function's last word",
+        "def f(a=type('A', (), {'__del__': lambda self: print('bye')})()): pass\n",
+    ),
+    program(
+        "a cycle's last word",
+        "class A:\n    def __del__(self): print('bye')\na = A(); a.a = a; del a\n",
+    ),
+    program(
+        "a generator's end",
+        "def f():\n    try:\n        yield\n    finally:\n        print('end')\ng = [f()]; next(g[0])\n",
+    ),
+    program("a coroutine that nobody awaits", "async def f(): pass\nkept = f()\n"),
+    program(
+        "a file that was not closed",
+        "import os\nf = open('.artifacts/a', 'w'); f.write('kept')\nif os.fork(): os.wait()\n",
+    ),
+    program(
+        "a weak reference's call",
+        "import _weakref\ndef f(): pass\nr = _weakref.ref(f, lambda r: print('gone'))\n",
+    ),
+    program(
+        "a stream of its own",
+        "import sys, io\nsys.stdout = io.TextIOWrapper(open(1, 'wb', closefd=False))\nprint(1)",
+    ),
+    program("a closed stream", "import sys\nprint(1)\nsys.stdout.close()\n"),
+    program(
+        "a stream that is full",
+        "import os, sys\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\nprint(1)\n",
+    ),
+    program("a hook for its end", "import sys\nsys.addaudithook(lambda *a: 'Clear' in a[0] and print(a))\n"),
 ];

@@ -47,3 +47,11 @@ fn a_missing_runtime_is_named_with_those_present() {
     let line = "the image has no deno, which deno needs; it has python, node, bash, sh, perl, java";
     answer.says(127, line);
 }
+
+#[test]
+fn python_finds_compiled_what_this_machine_has_compiled() {
+    let answer = run(&["--", "/usr/bin/python3", "-v", "-c", "print(1)"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "1\n"), "{answer:?}");
+    let stale: Vec<_> = answer.stderr.lines().filter(|line| line.contains("bytecode is stale")).collect();
+    assert!(stale.is_empty(), "{stale:?}");
+}

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Changes with what the layer holds.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Folders at the top that hold programs; links on most machines, folders on others.
 const TOP: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -90,7 +90,8 @@ fn fingerprint() -> u64 {
     })
 }
 
-/// Copies a tree as everyone sees it: links stay links, and what only root may read stays behind.
+/// Copies a tree as everyone sees it: links stay links, and what only root may read stays behind. Times stay, too: Python
+/// has compiled what is in its settings, and compiles it again at each start where the source seems to be another.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let Ok(metadata) = fs::symlink_metadata(from) else { return Ok(()) };
     if metadata.is_symlink() {
@@ -107,6 +108,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     } else if metadata.is_file() {
         fs::copy(from, to)?;
+        fs::File::options().write(true).open(to)?.set_modified(metadata.modified()?)?;
         fs::set_permissions(to, fs::Permissions::from_mode(0o644))?;
     }
     Ok(())
