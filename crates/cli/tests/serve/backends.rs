@@ -137,16 +137,17 @@ fn a_job_whose_daemon_is_killed_is_lost() {
     let server = Server::start_in(&data, &options, &[("COFFERDAM_IMAGES", &images)]);
     let client = Client::of(&server);
     let request = |command: &str| json!({"command": command, "image": "app:1", "backend": "docker"});
-    let job = run(&client, &request("cat /etc/motd"));
-    assert_eq!(job["result"]["stdout"], "from the store\n", "{job}");
-    let id = client.post("/v1/jobs", &request("echo up; sleep 1000").to_string()).json();
+    let id = client.post("/v1/jobs", &request("cat /etc/motd; echo standing; sleep 1000").to_string()).json();
     let id = id["id"].as_str().unwrap_or_else(|| panic!("{id}")).to_owned();
     let path = format!("/v1/jobs/{id}");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !client.get(&format!("{path}/output?follow=false")).body.contains("up") {
+    // The daemon is given the image, and then the helper, which is large where it is not a release.
+    let deadline = Instant::now() + Duration::from_secs(240);
+    let output = || client.get(&format!("{path}/output?follow=false")).body;
+    while !output().contains("standing") {
         assert!(Instant::now() < deadline, "{:?}", client.get(&path));
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(100));
     }
+    assert!(output().contains("from the store"), "{}", output());
     daemon.child.kill().expect("it runs");
     daemon.child.wait().expect("its end");
     let deadline = Instant::now() + Duration::from_secs(60);

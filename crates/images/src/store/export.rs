@@ -33,7 +33,8 @@ impl Lease {
         for path in self.layers.iter().rev() {
             let failed = |error| ImageError::source(path, error);
             let (diff_id, size, _) = Hashing::new(FolderTar::of_layer(path)?).finish().map_err(failed)?;
-            let name = format!("{}.tar", diff_id.hex());
+            // A name by which archives of images are told from those of roots.
+            let name = format!("{}/layer.tar", diff_id.hex());
             // Two layers that became equal are one file.
             if !names.contains(&name) {
                 export.put(&name, size, Box::new(FolderTar::of_layer(path)?));
