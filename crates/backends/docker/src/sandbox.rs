@@ -70,6 +70,10 @@ impl Container for DockerSandbox {
         &self.spec
     }
 
+    fn changes_limits(&self) -> bool {
+        self.engine.changes_limits()
+    }
+
     async fn look(&self) -> Result<IsolationReport> {
         let facts = self.connection.look().await?;
         let inspected = self.docker.inspect_container(&self.name, None).await;
@@ -98,10 +102,6 @@ impl Container for DockerSandbox {
     }
 
     async fn change_limits(&self, limits: &Limits) -> Result<()> {
-        if !self.engine.changes_limits() {
-            let what = "change the limits of a sandbox that is there";
-            return Err(BackendError::Unsupported { backend: self.engine.name(), what });
-        }
         let memory = limits.memory_bytes as i64;
         let body = ContainerUpdateBody {
             memory: Some(memory),

@@ -28,6 +28,11 @@ pub trait Container: Debug + Send + Sync {
         false
     }
 
+    /// Whether its limits can change while it is there.
+    fn changes_limits(&self) -> bool {
+        true
+    }
+
     /// What is in force, seen from inside and from outside.
     async fn look(&self) -> Result<IsolationReport>;
 
@@ -119,6 +124,10 @@ impl<C: Container> Sandbox for Contained<C> {
 
     async fn change_limits(&self, limits: &Limits) -> Result<()> {
         limits.validate()?;
+        if !self.container.changes_limits() {
+            let what = "change the limits of a sandbox that is there";
+            return Err(BackendError::Unsupported { backend: self.container.backend(), what });
+        }
         self.container.connection().is_there()?;
         self.container.change_limits(limits).await
     }
