@@ -290,7 +290,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
 
-    /// What makes the sandbox: native, oci, docker or podman [default: native]
+    /// The backend: native, oci, docker or podman [default: native]
     #[arg(long, value_name = "NAME")]
     pub(crate) backend: Option<String>,
 

@@ -92,7 +92,7 @@ pub(crate) struct ImageCheckArgs {
     #[arg(value_name = "IMAGE")]
     pub(crate) image: String,
 
-    /// What it has to have, such as base-tools or python-tools [default: base-tools]
+    /// What it has to have: base-tools or python-tools [default: base-tools]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
 
@@ -168,7 +168,7 @@ pub(crate) struct ImagePullArgs {
     #[arg(long, requires = "username")]
     pub(crate) password_stdin: bool,
 
-    /// Speaks to the registry without TLS: everyone on the way can read and change what comes
+    /// Speaks without TLS: others on the way can read and change it
     #[arg(long)]
     pub(crate) plain_http: bool,
 
