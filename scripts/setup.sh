@@ -59,7 +59,9 @@ if ! /usr/bin/node -e "$strips" && [ ! -e /usr/lib/node_modules/amaro ] && [ ! -
 fi
 
 # Containers: a daemon, a runtime and gVisor, each started by the tests that need it.
-need dockerd=docker.io runc=runc setsid=util-linux mount=mount
+need dockerd=docker.io runc=runc setsid=util-linux mount=mount podman=podman
+# A registry of the tests' own, and what puts images there.
+need docker-registry=docker-registry skopeo=skopeo
 if ! is_present runsc; then
     # Debian 12 has one that does not run on current kernels; its backports have a newer one.
     [ "$(id -u)" = 0 ] || die "runsc is missing; install it from bookworm-backports"

@@ -11,4 +11,17 @@ pub struct Health {
     /// What whoever looks after the server should know; left out where there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What makes sandboxes here, of `/readyz`; left out where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<BackendState>,
+}
+
+/// One backend of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackendState {
+    #[schema(example = "native")]
+    pub name: String,
+    /// `ready` or `unhealthy`; the server's log says why.
+    #[schema(example = "ready")]
+    pub state: String,
 }

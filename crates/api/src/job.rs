@@ -58,13 +58,13 @@ pub struct JobRequest {
     /// The job is ended after this time. Five minutes, unless it says otherwise.
     #[schema(minimum = 1, example = 30000)]
     pub timeout_ms: Option<u64>,
-    /// What makes the sandbox; `native` is all that there is for now.
+    /// What makes the sandbox: `native`, or `oci`, `docker` and `podman` where the server has them.
     #[schema(example = "native")]
     pub backend: Option<String>,
-    /// The root filesystem; `host` is all that there is for now.
+    /// The root filesystem: `host`, or where the server allows it, an image of its store, as `NAME:TAG` or by digest.
     #[schema(example = "host")]
     pub image: Option<String>,
-    /// Not built yet.
+    /// In the place of an image: a named set of tools, such as `python-tools`.
     pub profile: Option<String>,
     /// Your own id for what the job serves; the job's own, unless given.
     #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]

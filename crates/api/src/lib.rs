@@ -36,7 +36,7 @@ pub use file::{
     ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileLinkRequest, FileList, FileMatch,
     FileMatches, FolderRequest, MoveRequest, WatchReadyData,
 };
-pub use health::Health;
+pub use health::{BackendState, Health};
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
     RetryPolicy,

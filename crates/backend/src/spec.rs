@@ -12,6 +12,8 @@ pub enum Image {
     Folder(PathBuf),
     /// Folders that make one together, as an overlay's layers: the uppermost first.
     Layers(Vec<PathBuf>),
+    /// One that a daemon has or can be given, by the name that it is known by there.
+    Named(String),
 }
 
 /// What an out-of-memory kill takes.

@@ -308,7 +308,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
 
-    /// What makes the sandbox: native, oci or docker [default: native]
+    /// The backend: native, oci, docker or podman [default: native]
     #[arg(long, value_name = "NAME")]
     pub(crate) backend: Option<String>,
 
@@ -316,7 +316,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
 
-    /// Where the docker daemon listens
+    /// Where the daemon of docker or podman listens
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<String>,
 

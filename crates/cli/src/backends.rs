@@ -1,9 +1,12 @@
 //! Which backend makes a sandbox, from the words of a command line and the environment that daemons are named in.
 
 use crate::args::RunArgs;
+use crate::config::BackendsConfig;
+use crate::host::state;
 use cofferdam_backend::{Backend, BackendError};
 use cofferdam_core::InvalidValue;
-use cofferdam_docker::{DockerBackend, DockerOptions, LOST_AFTER, default_host};
+use cofferdam_docker::{DockerBackend, DockerOptions, Engine, LOST_AFTER};
+use cofferdam_images::Store;
 use cofferdam_linux::launcher::default_runtime_folder;
 use cofferdam_oci::{OciBackend, OciOptions};
 use std::env;
@@ -15,13 +18,18 @@ use std::sync::Arc;
 pub(crate) enum Choice {
     Native,
     Oci { runtime: String },
-    Docker { image: String, runtime: Option<String>, socket: Option<String> },
+    Docker { engine: Engine, image: Option<String>, runtime: Option<String>, socket: Option<String> },
 }
 
 /// What the oci backend uses unless told otherwise.
 const RUNTIME: &str = "runc";
 
 impl Choice {
+    /// A daemon that is told with each sandbox which image it is to have.
+    fn of_daemon(engine: Engine, socket: &Option<String>) -> Self {
+        Self::Docker { engine, image: None, runtime: None, socket: socket.clone() }
+    }
+
     /// Refuses words that the chosen backend would have to pass over.
     pub(crate) fn parse(args: &RunArgs) -> Result<Self, InvalidValue> {
         let name = args.backend.as_deref().unwrap_or("native");
@@ -29,31 +37,32 @@ impl Choice {
             Some(value) => Err(InvalidValue::new(option, value.as_str(), fix)),
             None => Ok(()),
         };
-        let of_daemons = "it is for --backend docker";
+        let of_daemons = "it is for --backend docker or podman";
         match name {
             "native" | "oci" => {
                 only("--socket", &args.socket, of_daemons)?;
                 if name == "oci" {
-                    only("--image", &args.image, "the oci backend takes a folder so far: --rootfs DIR")?;
                     let runtime = args.runtime.clone().unwrap_or_else(|| RUNTIME.to_owned());
                     return Ok(Self::Oci { runtime });
                 }
-                only("--runtime", &args.runtime, "it is for --backend oci or docker")?;
+                only("--runtime", &args.runtime, "it is for --backend oci, docker or podman")?;
                 Ok(Self::Native)
             }
-            "docker" => {
+            "docker" | "podman" => {
                 if let Some(rootfs) = &args.rootfs {
                     let fix = "a daemon has images: name one with --image NAME";
                     return Err(InvalidValue::new("--rootfs", rootfs.display().to_string(), fix));
                 }
                 let Some(image) = args.image.clone() else {
-                    let fix = "it needs the name of an image that the daemon has: --image NAME";
+                    let fix =
+                        "it needs the name of an image that the daemon or the image store has: --image NAME";
                     return Err(InvalidValue::new("--backend", name, fix));
                 };
+                let engine = if name == "podman" { Engine::Podman } else { Engine::Docker };
                 let (runtime, socket) = (args.runtime.clone(), args.socket.clone());
-                Ok(Self::Docker { image, runtime, socket })
+                Ok(Self::Docker { engine, image: Some(image), runtime, socket })
             }
-            _ => Err(InvalidValue::new("--backend", name, "it must be native, oci or docker")),
+            _ => Err(InvalidValue::new("--backend", name, "it must be native, oci, docker or podman")),
         }
     }
 }
@@ -63,10 +72,14 @@ fn set(name: &str) -> Option<String> {
 }
 
 /// Where the daemon listens: what was said, then what its own tools go by, then the usual place.
-fn host(socket: Option<String>) -> String {
+pub(crate) fn host(engine: Engine, socket: Option<String>) -> String {
     let is_root = rustix::process::geteuid().is_root();
-    let usual = || default_host(set("XDG_RUNTIME_DIR").as_deref(), is_root);
-    socket.or_else(|| set("DOCKER_HOST")).unwrap_or_else(usual)
+    let usual = || engine.default_host(set("XDG_RUNTIME_DIR").as_deref(), is_root);
+    let own = || match engine {
+        Engine::Docker => None,
+        Engine::Podman => set("CONTAINER_HOST"),
+    };
+    socket.or_else(own).or_else(|| set("DOCKER_HOST")).unwrap_or_else(usual)
 }
 
 /// This program itself, which becomes the helper inside.
@@ -74,16 +87,39 @@ fn helper() -> Result<PathBuf, BackendError> {
     env::current_exe().map_err(|error| BackendError::failed("looking for this program", error))
 }
 
+/// The backends besides the native one that an operator has turned on, by their names. One that cannot be used is an
+/// error at the start, not at the first job.
+pub(crate) fn turned_on(config: &BackendsConfig) -> Result<Vec<Arc<dyn Backend>>, BackendError> {
+    let choice = |name: &str| match name {
+        "oci" => Some(Choice::Oci { runtime: config.oci_runtime.clone() }),
+        "docker" => Some(Choice::of_daemon(Engine::Docker, &config.docker_socket)),
+        "podman" => Some(Choice::of_daemon(Engine::Podman, &config.podman_socket)),
+        _ => None,
+    };
+    config.enabled.iter().filter_map(|name| choice(name)).map(make).collect()
+}
+
+/// Our own images.
+pub(crate) fn images() -> Result<Store, BackendError> {
+    let folder = std::path::absolute(state::images());
+    folder.map(Store::at).map_err(|error| BackendError::failed("looking for the image store", error))
+}
+
 /// Makes a backend other than the native one.
 pub(crate) fn make(choice: Choice) -> Result<Arc<dyn Backend>, BackendError> {
     match choice {
-        Choice::Docker { image, runtime, socket } => Ok(Arc::new(DockerBackend::new(DockerOptions {
-            host: host(socket),
-            image: Some(image),
-            runtime,
-            helper: helper()?,
-            lost_after: LOST_AFTER,
-        })?)),
+        Choice::Docker { engine, image, runtime, socket } => {
+            Ok(Arc::new(DockerBackend::new(DockerOptions {
+                engine,
+                host: host(engine, socket),
+                image,
+                store: Some(images()?),
+                folder: default_runtime_folder().join(engine.name()),
+                runtime,
+                helper: helper()?,
+                lost_after: LOST_AFTER,
+            })?))
+        }
         Choice::Oci { runtime } => Ok(Arc::new(OciBackend::new(OciOptions {
             runtime,
             rootfs: None,
@@ -114,8 +150,17 @@ mod tests {
         let runsc = parse(&["--backend", "oci", "--runtime", "runsc", "--rootfs", "/root"]);
         assert_eq!(runsc, Ok(Choice::Oci { runtime: "runsc".to_owned() }));
         let docker = parse(&["--backend", "docker", "--image", "a", "--socket", "/s"]);
-        let expected = Choice::Docker { image: "a".to_owned(), runtime: None, socket: Some("/s".to_owned()) };
-        assert_eq!(docker, Ok(expected));
+        let expected = |engine| Choice::Docker {
+            engine,
+            image: Some("a".to_owned()),
+            runtime: None,
+            socket: Some("/s".to_owned()),
+        };
+        assert_eq!(docker, Ok(expected(Engine::Docker)));
+        let podman = parse(&["--backend", "podman", "--image", "a", "--socket", "/s"]);
+        assert_eq!(podman, Ok(expected(Engine::Podman)));
+        let image = parse(&["--backend", "oci", "--image", "a"]);
+        assert_eq!(image, Ok(Choice::Oci { runtime: "runc".to_owned() }));
     }
 
     #[test]
@@ -124,7 +169,7 @@ mod tests {
             (&["--backend", "lxc"], "--backend: \"lxc\""),
             (&["--runtime", "runsc"], "--runtime: \"runsc\""),
             (&["--socket", "/s"], "--socket: \"/s\""),
-            (&["--backend", "oci", "--image", "a"], "--image: \"a\""),
+            (&["--backend", "podman"], "--image NAME"),
             (&["--backend", "docker"], "--image NAME"),
             (&["--backend", "docker", "--rootfs", "/r"], "--rootfs: \"/r\""),
         ];

@@ -1,5 +1,7 @@
 //! `cofferdam image` and `run --image`, from outside: the real program, real layers, real sandboxes.
 
+#[path = "image/backends.rs"]
+mod backends;
 #[path = "image/bed.rs"]
 mod bed;
 #[path = "image/check.rs"]
@@ -8,6 +10,10 @@ mod check;
 mod faults;
 #[path = "image/profiles.rs"]
 mod profiles;
+#[path = "image/pull.rs"]
+mod pull;
+#[path = "image/registry.rs"]
+mod registry;
 #[path = "image/roots.rs"]
 mod roots;
 #[allow(dead_code, reason = "the tests of `run` use all of it")]

@@ -4,6 +4,8 @@
 mod api;
 #[path = "serve/artifacts.rs"]
 mod artifacts;
+#[path = "serve/backends.rs"]
+mod backends;
 #[path = "serve/browser.rs"]
 mod browser;
 #[path = "serve/client.rs"]
@@ -64,12 +66,12 @@ mod session_files;
 mod sessions;
 #[path = "serve/shells.rs"]
 mod shells;
+#[path = "serve/snapshots.rs"]
+mod snapshots;
 #[path = "serve/socket.rs"]
 mod socket;
 #[path = "serve/sockets.rs"]
 mod sockets;
-#[path = "serve/snapshots.rs"]
-mod snapshots;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

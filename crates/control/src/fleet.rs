@@ -296,7 +296,7 @@ impl Fleet {
         self.local().map(|worker| worker.counts()).unwrap_or_default()
     }
 
-    fn local(&self) -> Option<Arc<dyn Worker>> {
+    pub(crate) fn local(&self) -> Option<Arc<dyn Worker>> {
         let members = self.members();
         members.iter().find(|member| member.url.is_none()).map(|member| Arc::clone(&member.worker))
     }

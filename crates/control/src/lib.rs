@@ -8,6 +8,7 @@
 
 mod artifacts;
 mod audit;
+mod backends;
 mod bypass;
 mod clock;
 mod dispatch;
@@ -43,6 +44,7 @@ mod workers;
 
 pub use artifacts::{ArtifactDesk, ArtifactSettings, Download, Reader, Upload, artifact_view};
 pub use audit::{AuditExport, chain_start};
+pub use backends::BackendSettings;
 pub use clock::now_ms;
 pub use cofferdam_core::timestamp;
 pub use error::ControlError;
@@ -73,8 +75,8 @@ pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
 pub use webhooks::WebhookSettings;
 pub use worker::{
-    Capacity, Checker, Connector, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals, Stream, Worker,
-    WorkerCounts, Workers,
+    BackendHealth, Capacity, Checker, Connector, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals,
+    Stream, Worker, WorkerCounts, Workers,
 };
 
 use artifacts::Artifacts;
@@ -135,6 +137,7 @@ struct Parts {
     gates: Gates,
     /// Something may be wrong, and is worth a look.
     trouble: Notify,
+    backends: backends::Seen,
     feeds: Feeds,
     deliveries: webhooks::Deliveries,
 }
@@ -210,6 +213,7 @@ impl Control {
             metrics: Metrics::default(),
             gates: Gates::default(),
             trouble: Notify::new(),
+            backends: backends::Seen::default(),
             feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };

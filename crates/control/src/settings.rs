@@ -3,6 +3,7 @@
 use crate::SigningSettings;
 use crate::WebhookSettings;
 use crate::artifacts::ArtifactSettings;
+use crate::backends::BackendSettings;
 use crate::limits::LimitSettings;
 use crate::quota::Quotas;
 use crate::retention::Retention;
@@ -31,6 +32,7 @@ pub struct Settings {
     /// Rules in Rego in the place of the built-in ones. Nothing sets it but tests: managing rules is not built.
     #[doc(hidden)]
     pub rules: Option<String>,
+    pub backends: BackendSettings,
 }
 
 /// Which of the processes that share a store this one is.
@@ -58,6 +60,7 @@ impl Default for Settings {
             signing: SigningSettings::default(),
             sessions: SessionSettings::default(),
             rules: None,
+            backends: BackendSettings::default(),
         }
     }
 }

@@ -36,6 +36,14 @@ pub enum Health {
     BackendUnhealthy(String),
 }
 
+/// One backend of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendHealth {
+    pub name: String,
+    /// Why it cannot make sandboxes now, for the operator.
+    pub problem: Option<String>,
+}
+
 /// What a worker's pool has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerCounts {
@@ -126,6 +134,11 @@ pub trait Worker: Send + Sync {
     /// Asked every few seconds, and after a run that could not begin.
     async fn health(&self) -> Health {
         Health::Ready
+    }
+
+    /// Its backends, each asked anew; none where that is not known here.
+    async fn backends(&self) -> Vec<BackendHealth> {
+        Vec::new()
     }
 
     fn counts(&self) -> WorkerCounts {

@@ -7,9 +7,11 @@
 //! sandbox's user with nothing that its processes do not have; what protects it is being process 1, whose memory
 //! cannot be read and whom no signal from inside can end. When its stdin ends, it ends, and all with it.
 
+pub mod accounts;
 pub mod agent;
 pub mod facts;
 pub mod host;
+pub mod maker;
 pub mod protocol;
 pub mod report;
 

@@ -67,7 +67,7 @@ pub(crate) const ARCHITECTURE: &str = "amd64";
 pub(crate) const OS: &str = "linux";
 
 impl ImageConfig {
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let wrong = |why: String| ImageError::refused("the image's configuration", why);
         let config: Self = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
         if (config.os.as_str(), config.architecture.as_str()) != (OS, ARCHITECTURE) {

@@ -1,6 +1,7 @@
 //! A folder of the host as the archive of one layer, made while it is read.
 //!
-//! The same folder gives the same bytes: names are sorted, and only what a layer keeps is in them.
+//! The same folder gives the same bytes: names are sorted, and only what a layer keeps is in them. A layer of the
+//! store is written with what it deletes, as archives of layers say it.
 
 use crate::tar::{BLOCK, END, Kind, Written, write_header};
 use crate::{ImageError, Result};
@@ -19,9 +20,18 @@ struct Open {
     names: Vec<Vec<u8>>,
 }
 
+/// What a name begins with that a layer deletes, and the name that says it of all that lies below in a folder.
+const DELETED: &[u8] = b".wh.";
+const DELETED_ALL: &[u8] = b".wh..wh..opq";
+
+/// Says of a folder of a layer that nothing of lower layers shows in it.
+const OPAQUE: &str = "user.overlay.opaque";
+
 /// Reads as a tar archive.
 #[derive(Debug)]
 pub struct FolderTar {
+    /// Whether it is a layer of the store, where devices are deletions.
+    is_layer: bool,
     open: Vec<Open>,
     device: u64,
     /// Where a file with several names was first seen.
@@ -35,13 +45,24 @@ pub struct FolderTar {
 }
 
 impl FolderTar {
+    /// A folder of whoever.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::new(path, false)
+    }
+
+    /// A layer of the store.
+    pub(crate) fn of_layer(path: &Path) -> Result<Self> {
+        Self::new(path, true)
+    }
+
+    fn new(path: &Path, is_layer: bool) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let failed = |error: io::Error| ImageError::source(path, error);
         let folder = fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
         let device = fs::fstat(&folder).map_err(|error| failed(error.into()))?.st_dev;
         let names = names(&folder).map_err(failed)?;
         Ok(Self {
+            is_layer,
             open: vec![Open { folder, path: Vec::new(), names }],
             device,
             seen: HashMap::new(),
@@ -73,6 +94,10 @@ impl FolderTar {
                     let target = fs::readlinkat(&current.folder, &*name, Vec::new())?;
                     self.put(&path, target.as_bytes(), Kind::Symlink, &stat, 0);
                 }
+                FileType::CharacterDevice if self.is_layer && stat.st_rdev == 0 => {
+                    let deleted = [&current.path[..], DELETED, &name].concat();
+                    self.put(&deleted, b"", Kind::File, &stat, 0);
+                }
                 // No sandbox has a use for them.
                 _ => {
                     self.left_out += 1;
@@ -89,6 +114,10 @@ impl FolderTar {
         let Some(parent) = self.open.last() else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = fs::openat(&parent.folder, name, flags, Mode::empty())?;
+        if self.is_layer && fs::fgetxattr(&folder, OPAQUE, &mut [0; 1]).is_ok_and(|n| n == 1) {
+            let all = [&path[..], b"/", DELETED_ALL].concat();
+            self.add(&all, b"", Kind::File, stat, 0);
+        }
         // What is mounted there, such as /proc, is not of the folder.
         if fs::fstat(&folder)?.st_dev == self.device {
             let names = names(&folder)?;
@@ -115,6 +144,12 @@ impl FolderTar {
     }
 
     fn put(&mut self, path: &[u8], link: &[u8], kind: Kind, stat: &Stat, size: u64) {
+        self.pending = io::Cursor::new(Vec::new());
+        self.add(path, link, kind, stat, size);
+    }
+
+    /// One more header after those that are to come.
+    fn add(&mut self, path: &[u8], link: &[u8], kind: Kind, stat: &Stat, size: u64) {
         let written = Written {
             path,
             link,
@@ -124,7 +159,7 @@ impl FolderTar {
             seconds: u64::try_from(stat.st_mtime).unwrap_or(0),
             size,
         };
-        self.pending = io::Cursor::new(write_header(&written));
+        self.pending.get_mut().extend(write_header(&written));
     }
 }
 

@@ -23,14 +23,17 @@ pub mod tar;
 mod unpack;
 pub mod zip;
 
+pub use archive::oci::{Descriptor, Index, Manifest, is_index};
 pub use config::{History, ImageConfig, ProcessConfig, RootFs};
 pub use contract::{CHECK_ZIP, CheckRow, CheckState, STDERR_MARK, check_script, read_answer};
 pub use credentials::{Finding, scan};
 pub use digest::Digest;
 pub use error::{ImageError, Result};
 pub use folder::FolderTar;
-pub use limits::{ImportLimits, MAX_LAYERS};
+pub use limits::{ImportLimits, MAX_JSON_BYTES, MAX_LAYERS};
 pub use name::{HOST, ImageName, ImageRef};
 pub use profile::{BASE_PROFILE, Check, Profile};
-pub use store::{Import, Imported, LayerRecord, Lease, NamedImage, Record, Removed, Staging, Store};
+pub use store::{
+    Download, Export, Import, Imported, LayerRecord, Lease, NamedImage, Record, Removed, Staging, Store,
+};
 pub use unpack::{components, unpack_plain};

@@ -31,7 +31,7 @@ pub(crate) const MAX_NAME_BYTES: usize = 255;
 pub(crate) const MAX_DEPTH: usize = 128;
 
 /// Manifests and configurations are kilobytes.
-pub(crate) const MAX_JSON_BYTES: u64 = 4 << 20;
+pub const MAX_JSON_BYTES: u64 = 4 << 20;
 
 pub(crate) const BYTES_OPTION: &str = "--max-size";
 pub(crate) const ENTRIES_OPTION: &str = "--max-entries";

@@ -4,6 +4,8 @@
 mod bed;
 #[path = "store/credentials.rs"]
 mod credentials;
+#[path = "store/export.rs"]
+mod export;
 #[path = "store/forms.rs"]
 mod forms;
 #[path = "store/hostile.rs"]

@@ -17,6 +17,7 @@ pub fn layer(folder: &str) -> Option<Layer> {
         "crates/api" | "crates/policy" | "crates/proof" | "crates/backend" | "crates/store" => 1,
         "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/artifacts" => 2,
         "crates/webhook" | "crates/kernels" | "crates/guest" => 2,
+        "crates/registry" => 3,
         _ if is_backend(folder) => 3,
         "crates/worker" | "crates/control" => 4,
         "crates/http" | "crates/mcp" | "crates/client" | "crates/remote" => 5,

@@ -2,6 +2,7 @@
 
 use crate::attach::{LastWords, Stdout};
 use crate::daemon::{Address, failed, status};
+use crate::engine::{self, Engine};
 use crate::prepare::{Prepared, prepare};
 use crate::sandbox::DockerSandbox;
 use crate::{container, orphans};
@@ -11,18 +12,26 @@ use cofferdam_backend::{
     Backend, BackendError, Capabilities, Image, Result, Sandbox, SandboxSpec, async_trait,
 };
 use cofferdam_core::{Disk, IsolationMode};
-use cofferdam_guest::host::Connection;
+use cofferdam_guest::host::{Connection, Contained};
+use cofferdam_guest::maker;
+use cofferdam_images::Store;
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
 #[derive(Debug, Clone)]
 pub struct DockerOptions {
+    pub engine: Engine,
     /// Where the daemon listens, as `DOCKER_HOST` spells it.
     pub host: String,
-    /// The image of sandboxes that name none: one that the daemon has.
+    /// The image of sandboxes that name none: one that the daemon or our own store has.
     pub image: Option<String>,
+    /// Our own images, for those that the daemon does not have.
+    pub store: Option<Store>,
+    /// A folder of this machine for what a daemon has to read from a file.
+    pub folder: PathBuf,
     /// The daemon's name of a runtime other than its own, such as `runsc`.
     pub runtime: Option<String>,
     /// The program that becomes the helper: one of ours, linked statically, or with what it needs in the image.
@@ -42,20 +51,21 @@ pub struct DockerBackend {
     owner: String,
     helper: OnceCell<Arc<Vec<u8>>>,
     negotiated: OnceCell<Docker>,
-    prepared: OnceCell<Prepared>,
+    /// What was seen to be prepared, by the names that were asked for.
+    prepared: Mutex<HashMap<String, Prepared>>,
     swept: OnceCell<()>,
 }
 
 impl DockerBackend {
     pub fn new(options: DockerOptions) -> Result<Self> {
-        let address = Address::parse(&options.host)?;
+        let address = Address::parse(options.engine, &options.host)?;
         Ok(Self {
             options,
             address,
-            owner: orphans::owner(),
+            owner: maker::own(),
             helper: OnceCell::new(),
             negotiated: OnceCell::new(),
-            prepared: OnceCell::new(),
+            prepared: Mutex::default(),
             swept: OnceCell::new(),
         })
     }
@@ -78,9 +88,9 @@ impl DockerBackend {
         orphans::remove(self.daemon().await?).await
     }
 
-    async fn image(&self, docker: &Docker, image: &Image) -> Result<&Prepared> {
+    async fn image(&self, docker: &Docker, image: &Image) -> Result<Prepared> {
         let name = match (image, &self.options.image) {
-            (Image::Host, Some(name)) => name,
+            (Image::Named(name), _) | (Image::Host, Some(name)) => name,
             (Image::Host, None) => {
                 return Err(BackendError::Refused {
                     reason: "no image was named".to_owned(),
@@ -91,21 +101,34 @@ impl DockerBackend {
                 return Err(BackendError::Unsupported { backend: self.name(), what: "use a root folder" });
             }
         };
-        let prepare = || async {
-            let helper = self.helper.get_or_try_init(|| read_helper(&self.options.helper)).await?;
-            prepare(docker, name, helper).await
-        };
-        self.prepared.get_or_try_init(prepare).await
+        if let Some(known) = self.known(name) {
+            return Ok(known);
+        }
+        let helper = self.helper.get_or_try_init(|| read_helper(&self.options.helper)).await?;
+        let (engine, store) = (self.options.engine, self.options.store.as_ref());
+        let prepared = prepare(docker, engine, name, store, helper).await?;
+        let mut known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name.clone(), prepared.clone());
+        Ok(prepared)
+    }
+
+    fn known(&self, name: &str) -> Option<Prepared> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     async fn begin(&self, docker: &Docker, spec: &SandboxSpec, prepared: &Prepared) -> Result<Connection> {
         let name = container::name(spec);
-        let body = container::body(spec, &self.options, &prepared.name, &prepared.volumes, &self.owner);
+        let seccomp = engine::seccomp(self.options.engine, &self.options.folder)?;
+        let body = container::body(spec, &self.options, prepared, &self.owner, seccomp);
         let options = CreateContainerOptions { name: Some(name.clone()), ..Default::default() };
-        docker
-            .create_container(Some(options), body)
-            .await
-            .map_err(|error| failed("making the container", error))?;
+        if let Err(error) = docker.create_container(Some(options), body).await {
+            // Somebody may have removed the prepared image; the next sandbox has it made again.
+            if status(&error) == Some(404) {
+                let mut known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+                known.retain(|_, other| other != prepared);
+            }
+            return Err(failed("making the container", error));
+        }
         let begun = self.attach(docker, &name).await;
         if begun.is_err() {
             remove(docker, &name).await?;
@@ -170,7 +193,7 @@ const REMOVED_WITHIN_TURNS: u32 = 500;
 #[async_trait]
 impl Backend for DockerBackend {
     fn name(&self) -> &'static str {
-        "docker"
+        self.options.engine.name()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -181,7 +204,7 @@ impl Backend for DockerBackend {
             connect: true,
             disk: false,
             writable_root: false,
-            change_limits: true,
+            change_limits: self.options.engine.changes_limits(),
             watch: false,
         }
     }
@@ -206,9 +229,16 @@ impl Backend for DockerBackend {
         // Once, and whatever comes of it: what others left is no reason not to make one.
         self.swept.get_or_init(|| async { drop(orphans::remove(docker).await) }).await;
         let prepared = self.image(docker, &spec.image).await?;
-        let connection = self.begin(docker, &spec, prepared).await?;
+        let connection = self.begin(docker, &spec, &prepared).await?;
         let strict = spec.isolation == IsolationMode::Strict;
-        let sandbox = DockerSandbox::new(docker.clone(), container::name(&spec), spec, connection);
+        let engine = self.options.engine;
+        let sandbox = Contained::new(DockerSandbox::new(
+            engine,
+            docker.clone(),
+            container::name(&spec),
+            spec,
+            connection,
+        ));
         if strict {
             sandbox.check_walls().await?;
         }

@@ -1,6 +1,8 @@
 //! What is asked of the daemon for one sandbox. Everything that can be narrowed is.
 
 use crate::backend::DockerOptions;
+use crate::engine::Engine;
+use crate::prepare::Prepared;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, ResourcesUlimits,
 };
@@ -8,7 +10,6 @@ use cofferdam_backend::{OomScope, SandboxSpec};
 use cofferdam_core::Limits;
 use cofferdam_guest::agent::Options;
 use cofferdam_guest::{PROGRAM, UID};
-use cofferdam_linux::seccomp::{Profile, oci_json};
 use std::collections::HashMap;
 
 pub(crate) const LABEL_SANDBOX: &str = "cofferdam.sandbox";
@@ -32,10 +33,24 @@ pub(crate) fn tmp_bytes(disk: u64) -> u64 {
     disk / 8
 }
 
-fn tmpfs(bytes: u64, mode: &str) -> String {
-    let inodes = (bytes / BYTES_PER_INODE).max(64);
-    format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes},mode={mode},uid={UID},gid={UID}")
+fn tmpfs(engine: Engine, bytes: u64, mode: &str) -> String {
+    let common = format!("rw,exec,nosuid,nodev,size={bytes},mode={mode}");
+    match engine {
+        Engine::Docker => {
+            let inodes = (bytes / BYTES_PER_INODE).max(64);
+            format!("{common},nr_inodes={inodes},uid={UID},gid={UID}")
+        }
+        // It knows no number of files, and `U` for the container's user.
+        Engine::Podman => format!("{common},U"),
+    }
 }
+
+/// What Podman mounts for itself over a read-only root, writable and of any size, unless something else is there.
+const OF_PODMAN: [&str; 2] = ["/run", "/var/tmp"];
+
+/// As many processes as Podman itself may have: it sets a limit for its containers that it may not be allowed to.
+/// All sandboxes share it, as they share a user; each has its own by its cgroup.
+const PODMAN_PROCESSES: i64 = 32768;
 
 /// The limits that can change later, too.
 pub(crate) fn cpu_quota(limits: &Limits) -> i64 {
@@ -46,27 +61,37 @@ fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
     ResourcesUlimits { name: Some(name.to_owned()), soft: Some(value), hard: Some(value) }
 }
 
-fn host_config(spec: &SandboxSpec, options: &DockerOptions, volumes: &[String]) -> HostConfig {
-    let limits = &spec.limits;
+fn host_config(
+    spec: &SandboxSpec,
+    options: &DockerOptions,
+    volumes: &[String],
+    seccomp: String,
+) -> HostConfig {
+    let (limits, engine) = (&spec.limits, options.engine);
     let memory = limits.memory_bytes as i64;
     let disk = limits.disk.bytes();
     let tmp = tmp_bytes(disk);
     let mut tmpfs_mounts = HashMap::from([
-        ("/workspace".to_owned(), tmpfs(disk - tmp, "0755")),
-        ("/tmp".to_owned(), tmpfs(tmp, "1777")),
+        ("/workspace".to_owned(), tmpfs(engine, disk - tmp, "0755")),
+        ("/tmp".to_owned(), tmpfs(engine, tmp, "1777")),
     ]);
     // An image may ask for volumes, which would be disk of the host without a limit.
     for volume in volumes {
-        tmpfs_mounts.entry(volume.clone()).or_insert_with(|| tmpfs(tmp, "0755"));
+        tmpfs_mounts.entry(volume.clone()).or_insert_with(|| tmpfs(engine, tmp, "0755"));
+    }
+    let mut ulimits = vec![ulimit("core", 0), ulimit("nofile", 4096), ulimit("msgqueue", 0)];
+    if engine == Engine::Podman {
+        ulimits.push(ulimit("nproc", PODMAN_PROCESSES));
+        for path in OF_PODMAN {
+            let closed = || "rw,noexec,nosuid,nodev,size=65536,mode=0755".to_owned();
+            tmpfs_mounts.entry(path.to_owned()).or_insert_with(closed);
+        }
     }
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
         cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec![
-            "no-new-privileges".to_owned(),
-            format!("seccomp={}", oci_json(Profile::PayloadOneId)),
-        ]),
+        security_opt: Some(vec!["no-new-privileges".to_owned(), seccomp]),
         pids_limit: Some(i64::from(limits.pids) + HELPER_PIDS),
         memory: Some(memory),
         // Memory and swap together: none of the latter.
@@ -77,7 +102,7 @@ fn host_config(spec: &SandboxSpec, options: &DockerOptions, volumes: &[String]) 
         shm_size: Some((disk / 16) as i64),
         ipc_mode: Some("private".to_owned()),
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
-        ulimits: Some(vec![ulimit("core", 0), ulimit("nofile", 4096), ulimit("msgqueue", 0)]),
+        ulimits: Some(ulimits),
         // Its processes raise theirs to the top, so that the helper goes last.
         oom_score_adj: Some(500),
         // What the helper says is for us alone, and is not to be on a disk.
@@ -93,14 +118,14 @@ fn host_config(spec: &SandboxSpec, options: &DockerOptions, volumes: &[String]) 
 pub(crate) fn body(
     spec: &SandboxSpec,
     options: &DockerOptions,
-    image: &str,
-    volumes: &[String],
+    prepared: &Prepared,
     owner: &str,
+    seccomp: String,
 ) -> ContainerCreateBody {
     let helper =
         Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: options.lost_after };
     ContainerCreateBody {
-        image: Some(image.to_owned()),
+        image: Some(prepared.name.clone()),
         entrypoint: Some(vec![PROGRAM.to_owned()]),
         cmd: Some(helper.arguments()),
         user: Some(format!("{UID}:{UID}")),
@@ -117,7 +142,7 @@ pub(crate) fn body(
             (LABEL_SANDBOX.to_owned(), spec.id.to_string()),
             (LABEL_OWNER.to_owned(), owner.to_owned()),
         ])),
-        host_config: Some(host_config(spec, options, volumes)),
+        host_config: Some(host_config(spec, options, &prepared.volumes, seccomp)),
         ..ContainerCreateBody::default()
     }
 }

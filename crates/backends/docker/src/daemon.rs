@@ -1,5 +1,6 @@
 //! Reaching the daemon, and saying clearly why it cannot be reached.
 
+use crate::engine::Engine;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use cofferdam_backend::{BackendError, Result};
 use std::io;
@@ -13,32 +14,30 @@ const ANSWER_WITHIN_SECONDS: u64 = 120;
 /// How long it may take to be reached at all.
 const REACHED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Where the daemon listens unless somebody says otherwise. `runtime_folder` is the user's own
-/// (`XDG_RUNTIME_DIR`), for a daemon without root: the narrower wall, taken where it is there.
-pub fn default_host(runtime_folder: Option<&str>, is_root: bool) -> String {
-    match runtime_folder.map(|folder| format!("{}/docker.sock", folder.trim_end_matches('/'))) {
-        Some(path) if !is_root && std::path::Path::new(&path).exists() => format!("unix://{path}"),
-        _ => "unix:///var/run/docker.sock".to_owned(),
-    }
-}
-
 /// An address of a daemon, as `DOCKER_HOST` spells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) struct Address {
+    engine: Engine,
+    place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
     Socket(String),
     Tcp(String),
 }
 
 impl Address {
-    pub(crate) fn parse(host: &str) -> Result<Self> {
+    pub(crate) fn parse(engine: Engine, host: &str) -> Result<Self> {
+        let at = |place| Ok(Self { engine, place });
         if let Some(path) = host.strip_prefix("unix://") {
-            return Ok(Self::Socket(path.to_owned()));
+            return at(Place::Socket(path.to_owned()));
         }
         if host.starts_with('/') {
-            return Ok(Self::Socket(host.to_owned()));
+            return at(Place::Socket(host.to_owned()));
         }
         if let Some(address) = host.strip_prefix("tcp://").or_else(|| host.strip_prefix("http://")) {
-            return Ok(Self::Tcp(address.trim_end_matches('/').to_owned()));
+            return at(Place::Tcp(address.trim_end_matches('/').to_owned()));
         }
         Err(BackendError::Refused {
             reason: format!("{host:?} is no address of a daemon that can be used"),
@@ -49,9 +48,11 @@ impl Address {
     }
 
     pub(crate) fn client(&self) -> Result<Docker> {
-        let client = match self {
-            Self::Socket(path) => Docker::connect_with_unix(path, ANSWER_WITHIN_SECONDS, API_DEFAULT_VERSION),
-            Self::Tcp(address) => {
+        let client = match &self.place {
+            Place::Socket(path) => {
+                Docker::connect_with_unix(path, ANSWER_WITHIN_SECONDS, API_DEFAULT_VERSION)
+            }
+            Place::Tcp(address) => {
                 Docker::connect_with_http(address, ANSWER_WITHIN_SECONDS, API_DEFAULT_VERSION)
             }
         };
@@ -61,9 +62,9 @@ impl Address {
     /// Whether somebody listens there, at once: a client would only say that something failed.
     pub(crate) async fn check(&self) -> Result<()> {
         let reach = async {
-            match self {
-                Self::Socket(path) => UnixStream::connect(path).await.map(drop),
-                Self::Tcp(address) => TcpStream::connect(address).await.map(drop),
+            match &self.place {
+                Place::Socket(path) => UnixStream::connect(path).await.map(drop),
+                Place::Tcp(address) => TcpStream::connect(address).await.map(drop),
             }
         };
         let reached =
@@ -72,7 +73,7 @@ impl Address {
     }
 
     fn unreachable(&self, error: &io::Error) -> BackendError {
-        let (Self::Socket(place) | Self::Tcp(place)) = self;
+        let (Place::Socket(place) | Place::Tcp(place)) = &self.place;
         let why = match error.kind() {
             io::ErrorKind::NotFound => format!("there is no socket at {place}"),
             io::ErrorKind::PermissionDenied => format!("the socket {place} is not open to this user"),
@@ -81,10 +82,8 @@ impl Address {
             _ => format!("{place}: {error}"),
         };
         BackendError::Refused {
-            reason: format!("the docker daemon cannot be reached: {why}"),
-            fix: "start dockerd, or name its socket with --socket or DOCKER_HOST; or use --backend native, which \
-                  needs no daemon"
-                .to_owned(),
+            reason: format!("the {} daemon cannot be reached: {why}", self.engine.name()),
+            fix: format!("{}; or use --backend native, which needs no daemon", self.engine.start()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Docker backend: every sandbox is a container of a Docker Engine.
+//! The Docker backend: every sandbox is a container of a Docker Engine, or of Podman behind the same interface.
 //!
 //! The daemon makes the walls; the backend asks for the narrowest it knows (`container`), puts a helper of ours
 //! into the image (`prepare`), and from then on speaks to that helper through the container's own streams
@@ -11,9 +11,11 @@ mod attach;
 mod backend;
 mod container;
 mod daemon;
+mod engine;
+mod load;
 mod orphans;
 mod prepare;
 mod sandbox;
 
 pub use backend::{DockerBackend, DockerOptions, LOST_AFTER};
-pub use daemon::default_host;
+pub use engine::Engine;

@@ -5,14 +5,18 @@
 
 use crate::container::LABEL_SANDBOX;
 use crate::daemon::{failed, status};
+use crate::engine::Engine;
+use crate::load;
 use bollard::Docker;
-use bollard::models::{ContainerConfig, ContainerCreateBody};
+use bollard::models::{ContainerConfig, ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::{
     CommitContainerOptions, DownloadFromContainerOptions, RemoveContainerOptions, UploadToContainerOptions,
 };
 use bytes::Bytes;
 use cofferdam_backend::{BackendError, Result};
+use cofferdam_guest::accounts::with_user;
 use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_images::Store;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -35,12 +39,15 @@ pub(crate) struct Prepared {
     pub(crate) volumes: Vec<String>,
 }
 
-pub(crate) async fn prepare(docker: &Docker, image: &str, helper: &[u8]) -> Result<Prepared> {
-    let base = match docker.inspect_image(image).await {
-        Ok(base) => base,
-        Err(error) if status(&error) == Some(404) => return Err(missing(image)),
-        Err(error) => return Err(failed("looking for the image", error)),
-    };
+/// Prepares an image that the daemon has, or that our store has.
+pub(crate) async fn prepare(
+    docker: &Docker,
+    engine: Engine,
+    image: &str,
+    store: Option<&Store>,
+    helper: &[u8],
+) -> Result<Prepared> {
+    let base = find(docker, engine, image, store).await?;
     let volumes = base.config.and_then(|config| config.volumes).unwrap_or_default();
     let id = base.id.unwrap_or_else(|| image.to_owned());
     let mut digest = Sha256::new();
@@ -57,11 +64,38 @@ pub(crate) async fn prepare(docker: &Docker, image: &str, helper: &[u8]) -> Resu
     Ok(Prepared { name, volumes })
 }
 
-fn missing(image: &str) -> BackendError {
+async fn inspect(docker: &Docker, image: &str) -> Result<Option<ImageInspect>> {
+    match docker.inspect_image(image).await {
+        Ok(base) => Ok(Some(base)),
+        Err(error) if status(&error) == Some(404) => Ok(None),
+        Err(error) => Err(failed("looking for the image", error)),
+    }
+}
+
+/// The daemon's own image of that name comes first; one of our store is loaded where it is missing.
+async fn find(docker: &Docker, engine: Engine, image: &str, store: Option<&Store>) -> Result<ImageInspect> {
+    for name in engine.names(image) {
+        if let Some(base) = inspect(docker, &name).await? {
+            return Ok(base);
+        }
+    }
+    let missing = || missing(engine, image, store);
+    let Some(lease) = load::find(store.ok_or_else(missing)?, image).await? else { return Err(missing()) };
+    if let Some(base) = inspect(docker, &load::name(lease.image.id)).await? {
+        return Ok(base);
+    }
+    let name = load::load(docker, lease).await?;
+    inspect(docker, &name).await?.ok_or_else(missing)
+}
+
+fn missing(engine: Engine, image: &str, store: Option<&Store>) -> BackendError {
+    let engine = engine.name();
+    let also = store.map(|store| format!(", and neither has the image store {}", store.folder().display()));
     BackendError::Refused {
-        reason: format!("the daemon has no image {image:?}"),
+        reason: format!("the {engine} daemon has no image {image:?}{}", also.unwrap_or_default()),
         fix: format!(
-            "bring it there first: `docker pull {image}`, `docker load`, or `docker import ROOT.tar {image}`"
+            "bring it to one of them first: `{engine} pull {image}`, `{engine} load`, or `cofferdam image import \
+             ROOT_FOLDER_OR_TAR --name {image}`"
         ),
     }
 }
@@ -131,22 +165,8 @@ async fn accounts(docker: &Docker, container: &str, path: &str) -> Result<String
     Ok(text)
 }
 
-/// Adds a line for our user, unless somebody has the number already.
-fn with_user(mut text: String, line: &str) -> String {
-    let number = UID.to_string();
-    if !text.lines().any(|line| line.split(':').nth(2) == Some(&*number)) {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
-}
-
 fn layer(helper: &[u8], passwd: String, group: String) -> std::io::Result<Vec<u8>> {
-    let passwd = with_user(passwd, &format!("sandbox:x:{UID}:{UID}:sandbox:/workspace:/bin/sh"));
-    let group = with_user(group, &format!("sandbox:x:{UID}:"));
+    let (passwd, group) = with_user(passwd, group);
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |path: &str, kind: tar::EntryType, mode: u32, owner: u32, content: &[u8]| {
         let mut header = tar::Header::new_gnu();
@@ -166,19 +186,4 @@ fn layer(helper: &[u8], passwd: String, group: String) -> std::io::Result<Vec<u8
     add("etc/passwd", file, 0o644, 0, passwd.as_bytes())?;
     add("etc/group", file, 0o644, 0, group.as_bytes())?;
     archive.into_inner()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_is_added_where_nobody_has_the_number() {
-        let line = "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh";
-        assert_eq!(with_user(String::new(), line), format!("{line}\n"));
-        let root = "root:x:0:0:root:/root:/bin/sh";
-        assert_eq!(with_user(root.to_owned(), line), format!("{root}\n{line}\n"));
-        let node = "node:x:1000:1000::/home/node:/bin/bash\n";
-        assert_eq!(with_user(node.to_owned(), line), node);
-    }
 }

@@ -1,68 +1,34 @@
-//! One container as a sandbox: the helper does what is done inside, the daemon what is done to it.
+//! One container of a daemon: what is asked of the daemon for it.
 
 use crate::backend::remove;
 use crate::container::{HELPER_PIDS, cpu_quota};
 use crate::daemon::{failed, status};
+use crate::engine::Engine;
 use bollard::Docker;
 use bollard::models::ContainerUpdateBody;
-use cofferdam_backend::{
-    BackendError, Entry, EntryKind, FileStat, Listener, Process, ProcessId, ProcessSpec, Reader, Result,
-    Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
-};
-use cofferdam_core::{GuestPath, IsolationReport, Limits};
-use cofferdam_guest::host::Connection;
+use cofferdam_backend::{BackendError, Result, SandboxSpec, Stats, async_trait};
+use cofferdam_core::{IsolationReport, Limits};
+use cofferdam_guest::host::{Connection, Container};
 use cofferdam_guest::report::{self, Asked};
-use tokio::sync::OnceCell;
 
 #[derive(Debug)]
 pub(crate) struct DockerSandbox {
+    engine: Engine,
     docker: Docker,
     name: String,
     spec: SandboxSpec,
     connection: Connection,
-    report: OnceCell<IsolationReport>,
 }
 
 impl DockerSandbox {
-    pub(crate) fn new(docker: Docker, name: String, spec: SandboxSpec, connection: Connection) -> Self {
-        Self { docker, name, spec, connection, report: OnceCell::new() }
-    }
-
-    async fn look(&self) -> Result<IsolationReport> {
-        let facts = self.connection.look().await?;
-        let inspected = self.docker.inspect_container(&self.name, None).await;
-        let inspected = inspected.map_err(|error| failed("asking the daemon for its limits", error))?;
-        let config = inspected.host_config.unwrap_or_default();
-        let asked = Asked {
-            backend: "docker",
-            mode: self.spec.isolation,
-            by: "the daemon",
-            memory: config.memory == Some(self.spec.limits.memory_bytes as i64),
-            swap_off: config.memory_swap == config.memory,
-            pids: config.pids_limit.is_some_and(|pids| pids > 0),
-            cpus: config.cpu_quota.is_some_and(|quota| quota > 0),
-            devices: true,
-            disk_bytes: self.spec.limits.disk.bytes(),
-            writable_root: self.spec.writable_root,
-            own_ids: false,
-            own_kernel: false,
-        };
-        Ok(report::isolation(&facts, &asked))
-    }
-
-    /// Refuses a container that lacks what was asked of the daemon.
-    pub(crate) async fn check_walls(&self) -> Result<()> {
-        let report = self.report.get_or_try_init(|| self.look()).await?;
-        match report::missing(report, false) {
-            missing if missing.is_empty() => Ok(()),
-            missing => {
-                self.destroy().await?;
-                Err(BackendError::Refused {
-                    reason: format!("the daemon does not enforce {}", missing.join(", ")),
-                    fix: "use --backend native, or accept that with --isolation best-effort".to_owned(),
-                })
-            }
-        }
+    pub(crate) fn new(
+        engine: Engine,
+        docker: Docker,
+        name: String,
+        spec: SandboxSpec,
+        connection: Connection,
+    ) -> Self {
+        Self { engine, docker, name, spec, connection }
     }
 
     async fn gone_or(&self, step: &str, error: bollard::errors::Error) -> BackendError {
@@ -87,65 +53,47 @@ impl Drop for DockerSandbox {
 }
 
 #[async_trait]
-impl Sandbox for DockerSandbox {
-    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
-        if matches!(spec.stdio, Stdio::Terminal { .. }) && !self.spec.terminal {
-            let what = "give a terminal in a sandbox that was made without";
-            return Err(BackendError::Unsupported { backend: "docker", what });
-        }
-        self.connection.start(spec).await
+impl Container for DockerSandbox {
+    fn backend(&self) -> &'static str {
+        self.engine.name()
     }
 
-    fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>> {
-        self.connection.attach(id)
+    fn maker(&self) -> &'static str {
+        "the daemon"
     }
 
-    async fn read_file(&self, path: &GuestPath) -> Result<Reader> {
-        self.connection.read_file(path).await
+    fn connection(&self) -> &Connection {
+        &self.connection
     }
 
-    async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
-        self.connection.write_file(path, mode, content).await
+    fn spec(&self) -> &SandboxSpec {
+        &self.spec
     }
 
-    async fn make_folder(&self, path: &GuestPath) -> Result<()> {
-        self.connection.make_folder(path).await
+    fn changes_limits(&self) -> bool {
+        self.engine.changes_limits()
     }
 
-    async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-        self.connection.list_files(path, limit).await
-    }
-
-    async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
-        self.connection.stat(path).await
-    }
-
-    async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
-        self.connection.remove(path, kind).await
-    }
-
-    async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
-        self.connection.rename(from, to).await
-    }
-
-    async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
-        self.connection.set_mode(path, mode).await
-    }
-
-    async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
-        self.connection.make_link(path, target).await
-    }
-
-    async fn read_link(&self, path: &GuestPath) -> Result<Vec<u8>> {
-        self.connection.read_link(path).await
-    }
-
-    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {
-        self.connection.connect(port).await
-    }
-
-    async fn listen(&self, port: u16) -> Result<Box<dyn Listener>> {
-        self.connection.listen(port).await
+    async fn look(&self) -> Result<IsolationReport> {
+        let facts = self.connection.look().await?;
+        let inspected = self.docker.inspect_container(&self.name, None).await;
+        let inspected = inspected.map_err(|error| failed("asking the daemon for its limits", error))?;
+        let config = inspected.host_config.unwrap_or_default();
+        let asked = Asked {
+            backend: self.engine.name(),
+            mode: self.spec.isolation,
+            by: "the daemon",
+            memory: config.memory == Some(self.spec.limits.memory_bytes as i64),
+            swap_off: config.memory_swap == config.memory,
+            pids: config.pids_limit.is_some_and(|pids| pids > 0),
+            cpus: config.cpu_quota.is_some_and(|quota| quota > 0),
+            devices: true,
+            disk_bytes: self.spec.limits.disk.bytes(),
+            writable_root: self.spec.writable_root,
+            own_ids: false,
+            own_kernel: false,
+        };
+        Ok(report::isolation(&facts, &asked))
     }
 
     async fn stats(&self) -> Result<Stats> {
@@ -153,13 +101,7 @@ impl Sandbox for DockerSandbox {
         Ok(report::stats(&counted, HELPER_PIDS as u64))
     }
 
-    async fn isolation(&self) -> Result<IsolationReport> {
-        self.report.get_or_try_init(|| self.look()).await.cloned()
-    }
-
     async fn change_limits(&self, limits: &Limits) -> Result<()> {
-        limits.validate()?;
-        self.connection.is_there()?;
         let memory = limits.memory_bytes as i64;
         let body = ContainerUpdateBody {
             memory: Some(memory),
@@ -175,7 +117,6 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn pause(&self) -> Result<()> {
-        self.connection.is_there()?;
         match self.docker.pause_container(&self.name).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.gone_or("pausing the container", error).await),
@@ -183,7 +124,6 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn resume(&self) -> Result<()> {
-        self.connection.is_there()?;
         match self.docker.unpause_container(&self.name).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.gone_or("resuming the container", error).await),

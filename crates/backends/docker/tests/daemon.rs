@@ -4,7 +4,7 @@ mod support;
 
 use cofferdam_backend::conformance::support::{sandbox_spec, sh, start_ready, wait_until};
 use cofferdam_backend::{Backend, BackendError, ExitStatus, Image};
-use cofferdam_docker::{DockerBackend, DockerOptions};
+use cofferdam_docker::{DockerBackend, DockerOptions, Engine};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Daemon, request, start};
@@ -53,7 +53,7 @@ fn a_container_is_as_narrow_as_it_says() {
 
 #[test]
 fn a_daemon_that_is_killed_loses_its_sandboxes() {
-    let daemon = &start();
+    let daemon = &start(Engine::Docker);
     block_on(async {
         let options = DockerOptions { lost_after: Duration::from_secs(3), ..support::options(daemon) };
         let backend = DockerBackend::new(options).expect("a backend");
@@ -150,6 +150,9 @@ fn orphans_are_found_by_their_label() {
 
 fn without_a_daemon(host: &str) -> String {
     let options = DockerOptions {
+        engine: Engine::Docker,
+        store: None,
+        folder: std::env::temp_dir(),
         host: host.to_owned(),
         image: Some(support::IMAGE.to_owned()),
         runtime: None,
@@ -189,4 +192,9 @@ fn a_missing_image_is_named() {
     let spec = cofferdam_backend::SandboxSpec { image: Image::Host, ..sandbox_spec() };
     let error = block_on(backend.create(spec)).expect_err("no image").to_string();
     assert!(error.contains("--image"), "{error}");
+}
+
+#[test]
+fn an_image_of_the_store_is_loaded_where_the_daemon_has_none() {
+    block_on(support::assert_store_is_used(support::shared()));
 }

@@ -64,6 +64,8 @@ impl Images {
                 layers.iter().chain([&self.runtime_folder]).all(|folder| writable::can_change_owners(folder))
             }
             Image::Host => host_can_change_owners(&self.runtime_folder),
+            // Refused by its name later.
+            Image::Named(_) => true,
         };
         (!can).then_some(
             "make the root writable on this filesystem, which has no id-mapped mounts; use a --rootfs on ext4, \
@@ -103,6 +105,10 @@ impl Images {
                     let name = if i == 0 { "image".to_owned() } else { format!("image-{i}") };
                     layers.push((name, folder.clone()));
                 }
+            }
+            Image::Named(name) => {
+                let fix = "it is the name of a daemon's image; take it into the image store first";
+                return Err(InvalidValue::new("image", name.as_str(), fix).into());
             }
             Image::Host => {
                 let host = host::layer(&self.runtime_folder).map_err(making)?;

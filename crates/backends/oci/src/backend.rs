@@ -1,7 +1,7 @@
 //! Makes containers with a runtime and hands them out as sandboxes.
 
 use crate::layer::layer;
-use crate::place::{self, Place};
+use crate::place::{self, Place, Root};
 use crate::runtime::{self, Kind, Runtime};
 use crate::sandbox::OciSandbox;
 use crate::{config, sandbox};
@@ -11,7 +11,7 @@ use cofferdam_backend::{
 use cofferdam_core::{Disk, IsolationMode};
 use cofferdam_guest::UID;
 use cofferdam_guest::agent::Options;
-use cofferdam_guest::host::Connection;
+use cofferdam_guest::host::{Connection, Contained};
 use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::slots::{Slot, Slots};
 use std::fs::{self, File};
@@ -93,27 +93,28 @@ impl OciBackend {
         }
     }
 
-    fn root<'a>(&'a self, image: &'a Image) -> Result<&'a Path> {
-        let root = match (image, &self.options.rootfs) {
-            (Image::Folder(folder), _) => folder,
-            (Image::Host, Some(folder)) => folder,
-            (Image::Layers(_), _) => {
-                return Err(BackendError::Unsupported {
-                    backend: self.name(),
-                    what: "use an image's layers",
+    /// What the root is made of.
+    fn root(&self, image: &Image) -> Result<Root> {
+        let folder = match (image, &self.options.rootfs) {
+            (Image::Layers(layers), _) => return Ok(Root::of_layers(layers.clone())),
+            (Image::Folder(folder), _) | (Image::Host, Some(folder)) => folder,
+            (Image::Named(name), _) => {
+                return Err(BackendError::Refused {
+                    reason: format!("the oci backend has no images of its own, such as {name:?}"),
+                    fix: "take it into the image store: cofferdam image import".to_owned(),
                 });
             }
             (Image::Host, None) => {
                 return Err(BackendError::Refused {
-                    reason: "no root folder was named".to_owned(),
-                    fix: "name one: --rootfs DIR".to_owned(),
+                    reason: "neither an image nor a root folder was named".to_owned(),
+                    fix: "name one: --image NAME, or --rootfs DIR".to_owned(),
                 });
             }
         };
-        match root.is_dir() {
-            true => Ok(root),
+        match folder.is_dir() {
+            true => Ok(Root::of_folder(folder.clone())),
             false => Err(BackendError::Refused {
-                reason: format!("{} is no folder", root.display()),
+                reason: format!("{} is no folder", folder.display()),
                 fix: "name a folder that holds a root filesystem".to_owned(),
             }),
         }
@@ -153,7 +154,7 @@ impl OciBackend {
         slot: Option<&Slot>,
         runtime: &Runtime,
     ) -> Result<(Place, Connection)> {
-        let root = self.root(&spec.image)?.to_owned();
+        let root = self.root(&spec.image)?;
         let (folder, helper) = (self.folder(), self.options.helper.clone());
         let id = spec.id.to_string();
         let bytes = spec.limits.disk.bytes();
@@ -162,7 +163,7 @@ impl OciBackend {
         let make = {
             let folder = folder.clone();
             move || {
-                let layer = layer(&folder.join("layers"), &root, &helper)?;
+                let layer = layer(&folder.join("layers"), &root.folders, &helper)?;
                 Place::make(&folder.join("places"), &id, &root, &layer, bytes, owner)
             }
         };
@@ -367,7 +368,8 @@ impl Backend for OciBackend {
         let (place, runtime, connection) = self.begin(&spec, slot.as_ref()).await?;
         let strict = spec.isolation == IsolationMode::Strict;
         let layout = Arc::clone(&self.layout);
-        let sandbox = OciSandbox::new(self.folder(), runtime, spec, place, slot, layout, connection);
+        let sandbox =
+            Contained::new(OciSandbox::new(self.folder(), runtime, spec, place, slot, layout, connection));
         if strict {
             sandbox.check_walls().await?;
         }

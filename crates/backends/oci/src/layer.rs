@@ -1,7 +1,8 @@
 //! What is put over every root folder: the helper, places for mounts, a name for the user. Made once for each
 //! image and each helper, and shared by all sandboxes.
 
-use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_guest::PROGRAM;
+use cofferdam_guest::accounts::with_user;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -11,32 +12,28 @@ use std::path::{Path, PathBuf};
 /// Raised when what is put in changes.
 const LAYOUT: &str = "1";
 
-fn with_user(mut text: String, line: &str) -> String {
-    let number = UID.to_string();
-    if !text.lines().any(|line| line.split(':').nth(2) == Some(&*number)) {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+/// A file of the image, from its uppermost layer that has it. No link is followed: one that is a link, or that a layer
+/// deletes, is left alone.
+fn of_image(image: &[PathBuf], name: &str) -> String {
+    for layer in image {
+        let path = layer.join(name);
+        let folder = path.parent().map(fs::symlink_metadata);
+        match (folder, fs::symlink_metadata(&path)) {
+            (Some(Ok(folder)), Ok(file)) if folder.is_dir() && file.is_file() => {
+                return fs::read_to_string(path).unwrap_or_default();
+            }
+            // The layer says nothing of it, and neither of what it lies in.
+            (Some(Ok(folder)), Err(_)) if folder.is_dir() => {}
+            (Some(Err(_)), _) => {}
+            _ => break,
         }
-        text.push_str(line);
-        text.push('\n');
     }
-    text
-}
-
-/// A file of the image, without following a link out of it: one that is a link is left alone.
-fn of_image(image: &Path, name: &str) -> String {
-    let path = image.join(name);
-    match fs::symlink_metadata(&path) {
-        Ok(metadata) if metadata.is_file() => fs::read_to_string(path).unwrap_or_default(),
-        _ => String::new(),
-    }
+    String::new()
 }
 
 /// The layer for an image, in a folder of layers.
-pub(crate) fn layer(layers: &Path, image: &Path, helper: &Path) -> io::Result<PathBuf> {
-    let passwd = of_image(image, "etc/passwd");
-    let passwd = with_user(passwd, &format!("sandbox:x:{UID}:{UID}:sandbox:/workspace:/bin/sh"));
-    let group = with_user(of_image(image, "etc/group"), &format!("sandbox:x:{UID}:"));
+pub(crate) fn layer(layers: &Path, image: &[PathBuf], helper: &Path) -> io::Result<PathBuf> {
+    let (passwd, group) = with_user(of_image(image, "etc/passwd"), of_image(image, "etc/group"));
     let program = fs::read(helper)?;
     let mut digest = Sha256::new();
     for part in [LAYOUT.as_bytes(), passwd.as_bytes(), group.as_bytes(), &program] {

@@ -2,6 +2,7 @@
 //!
 //! Layers are named to the kernel relative to the folder, by links in it, because their names show inside.
 
+use cofferdam_guest::maker;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
@@ -17,6 +18,25 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         // Whatever the umask was.
         _ => fs::set_permissions(path, fs::Permissions::from_mode(0o711)),
+    }
+}
+
+/// What lies below our own layer.
+#[derive(Debug, Clone)]
+pub(crate) struct Root {
+    /// The uppermost first.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Whether deletions are written as layers of the image store have them.
+    are_layers: bool,
+}
+
+impl Root {
+    pub(crate) fn of_folder(folder: PathBuf) -> Self {
+        Self { folders: vec![folder], are_layers: false }
+    }
+
+    pub(crate) fn of_layers(folders: Vec<PathBuf>) -> Self {
+        Self { folders, are_layers: true }
     }
 }
 
@@ -38,25 +58,31 @@ impl Place {
     pub(crate) fn make(
         places: &Path,
         id: &str,
-        image: &Path,
+        root: &Root,
         layer: &Path,
         files_bytes: u64,
         owner: u32,
     ) -> io::Result<Self> {
         let place = Self { folder: places.join(id) };
         make_folder(&place.folder)?;
-        fs::write(place.folder.join("owner"), owner_line())?;
-        let made = place.mount(image, layer, files_bytes, owner);
+        fs::write(place.folder.join("owner"), maker::own())?;
+        let made = place.mount(root, layer, files_bytes, owner);
         if made.is_err() {
             let _ = place.remove();
         }
         made.map(|()| place)
     }
 
-    fn mount(&self, image: &Path, layer: &Path, bytes: u64, owner: u32) -> io::Result<()> {
+    fn mount(&self, root: &Root, layer: &Path, bytes: u64, owner: u32) -> io::Result<()> {
         let folder = &self.folder;
-        symlink(image, folder.join("image"))?;
         symlink(layer, folder.join("layer"))?;
+        let mut layers = "layer".to_owned();
+        for (i, below) in root.folders.iter().enumerate() {
+            // Short: all names together have to fit into a page.
+            let name = if i == 0 { "image".to_owned() } else { format!("i{i}") };
+            symlink(below, folder.join(&name))?;
+            layers = format!("{layers}:{name}");
+        }
         for name in ["root", "files"] {
             make_folder(&folder.join(name))?;
         }
@@ -69,11 +95,9 @@ impl Place {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             chown(&path, Some(owner), Some(owner))?;
         }
-        command(
-            folder,
-            "mount",
-            &["-t", "overlay", "-o", "ro,lowerdir=layer:image,nosuid,nodev", "overlay", "root"],
-        )
+        let attributes = if root.are_layers { ",userxattr" } else { "" };
+        let options = format!("ro,lowerdir={layers}{attributes},nosuid,nodev");
+        command(folder, "mount", &["-t", "overlay", "-o", &options, "overlay", "root"])
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -116,26 +140,13 @@ impl Place {
     }
 }
 
-/// This process, in words that no other one has.
-fn owner_line() -> String {
-    describe(std::process::id()).unwrap_or_default()
-}
-
-fn describe(pid: u32) -> Option<String> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
-    Some(format!("{}:{pid}:{began}", boot.trim()))
-}
-
 /// The places whose makers are gone.
 pub(crate) fn left_behind(places: &Path) -> Vec<(String, Place)> {
     let entries = fs::read_dir(places).into_iter().flatten().flatten();
     let gone = |folder: &Path| {
         let Ok(owner) = fs::read_to_string(folder.join("owner")) else { return false };
-        let pid = owner.split(':').nth(1).and_then(|pid| pid.parse().ok());
         // A place of another boot is left as well; this folder is the machine's own.
-        pid.is_some_and(|pid| describe(pid).as_deref() != Some(&*owner))
+        maker::is_gone(&owner, true)
     };
     let places = entries.filter(|entry| gone(&entry.path()));
     places

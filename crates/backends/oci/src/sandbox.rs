@@ -4,12 +4,9 @@ use crate::backend::{blocking, container_name, group_name, kill_group};
 use crate::config::{HELPER_PIDS, pids};
 use crate::place::Place;
 use crate::runtime::{Kind, Runtime};
-use cofferdam_backend::{
-    BackendError, Entry, EntryKind, FileStat, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader,
-    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
-};
-use cofferdam_core::{GuestPath, IsolationReport, Limits};
-use cofferdam_guest::host::Connection;
+use cofferdam_backend::{BackendError, OomScope, Result, SandboxSpec, Stats, async_trait};
+use cofferdam_core::{IsolationReport, Limits};
+use cofferdam_guest::host::{Connection, Container};
 use cofferdam_guest::protocol::Counted;
 use cofferdam_guest::report::{self, Asked};
 use cofferdam_linux::ControlSet;
@@ -18,7 +15,7 @@ use cofferdam_linux::slots::Slot;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 #[derive(Debug)]
@@ -28,7 +25,6 @@ pub(crate) struct OciSandbox {
     spec: SandboxSpec,
     layout: Arc<Layout>,
     connection: Connection,
-    report: OnceCell<IsolationReport>,
     /// What is left to take away, and the range of ids that is held until then.
     left: Mutex<Option<(Place, Option<Slot>)>>,
 }
@@ -92,11 +88,54 @@ impl OciSandbox {
             let group = group_name(spec.id.as_str());
             tokio::spawn(end_on_oom(Arc::clone(&layout), group, connection.ender(), connection.gone()));
         }
-        Self { folder, runtime, spec, layout, connection, report: OnceCell::new(), left }
+        Self { folder, runtime, spec, layout, connection, left }
     }
 
     fn group(&self) -> String {
         group_name(self.spec.id.as_str())
+    }
+
+    /// What is done to the container as a whole.
+    async fn verb(&self, verb: &'static str) -> Result<()> {
+        let (runtime, state) = (self.runtime.clone(), self.folder.join("state"));
+        let id = container_name(self.spec.id.as_str());
+        blocking("asking the runtime", move || runtime.verb(&state, verb, &id)).await
+    }
+}
+
+impl Drop for OciSandbox {
+    fn drop(&mut self) {
+        self.connection.end("it was dropped");
+        let Some((place, slot)) = self.left.get_mut().take() else { return };
+        // At once, and not on a thread: whoever drops it may be about to end this process.
+        let id = self.spec.id.to_string();
+        let removed = remove(&self.runtime, &self.folder, &self.layout, &id, &place);
+        if let (Err(_), Some(slot)) = (removed, slot) {
+            let _ = slot.set_aside("a container could not be removed");
+        }
+    }
+}
+
+#[async_trait]
+impl Container for OciSandbox {
+    fn backend(&self) -> &'static str {
+        "oci"
+    }
+
+    fn maker(&self) -> &'static str {
+        "the runtime"
+    }
+
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        &self.spec
+    }
+
+    fn has_own_kernel(&self) -> bool {
+        self.runtime.kind == Kind::Gvisor
     }
 
     async fn look(&self) -> Result<IsolationReport> {
@@ -124,106 +163,6 @@ impl OciSandbox {
             own_kernel: self.runtime.kind == Kind::Gvisor,
         };
         Ok(report::isolation(&facts, &asked))
-    }
-
-    /// Refuses a container that lacks what was asked of the runtime.
-    pub(crate) async fn check_walls(&self) -> Result<()> {
-        let own_kernel = self.runtime.kind == Kind::Gvisor;
-        let report = self.report.get_or_try_init(|| self.look()).await?;
-        match report::missing(report, own_kernel) {
-            missing if missing.is_empty() => Ok(()),
-            missing => {
-                self.destroy().await?;
-                Err(BackendError::Refused {
-                    reason: format!("the runtime does not enforce {}", missing.join(", ")),
-                    fix: "use --backend native, or accept that with --isolation best-effort".to_owned(),
-                })
-            }
-        }
-    }
-
-    /// What is done to the container as a whole, unless it is gone.
-    async fn verb(&self, verb: &'static str) -> Result<()> {
-        self.connection.is_there()?;
-        let (runtime, state) = (self.runtime.clone(), self.folder.join("state"));
-        let id = container_name(self.spec.id.as_str());
-        blocking("asking the runtime", move || runtime.verb(&state, verb, &id)).await
-    }
-}
-
-impl Drop for OciSandbox {
-    fn drop(&mut self) {
-        self.connection.end("it was dropped");
-        let Some((place, slot)) = self.left.get_mut().take() else { return };
-        // At once, and not on a thread: whoever drops it may be about to end this process.
-        let id = self.spec.id.to_string();
-        let removed = remove(&self.runtime, &self.folder, &self.layout, &id, &place);
-        if let (Err(_), Some(slot)) = (removed, slot) {
-            let _ = slot.set_aside("a container could not be removed");
-        }
-    }
-}
-
-#[async_trait]
-impl Sandbox for OciSandbox {
-    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
-        if matches!(spec.stdio, Stdio::Terminal { .. }) && !self.spec.terminal {
-            let what = "give a terminal in a sandbox that was made without";
-            return Err(BackendError::Unsupported { backend: "oci", what });
-        }
-        self.connection.start(spec).await
-    }
-
-    fn attach(&self, id: ProcessId) -> Result<Box<dyn Process>> {
-        self.connection.attach(id)
-    }
-
-    async fn read_file(&self, path: &GuestPath) -> Result<Reader> {
-        self.connection.read_file(path).await
-    }
-
-    async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
-        self.connection.write_file(path, mode, content).await
-    }
-
-    async fn make_folder(&self, path: &GuestPath) -> Result<()> {
-        self.connection.make_folder(path).await
-    }
-
-    async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-        self.connection.list_files(path, limit).await
-    }
-
-    async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
-        self.connection.stat(path).await
-    }
-
-    async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
-        self.connection.remove(path, kind).await
-    }
-
-    async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
-        self.connection.rename(from, to).await
-    }
-
-    async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
-        self.connection.set_mode(path, mode).await
-    }
-
-    async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
-        self.connection.make_link(path, target).await
-    }
-
-    async fn read_link(&self, path: &GuestPath) -> Result<Vec<u8>> {
-        self.connection.read_link(path).await
-    }
-
-    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>> {
-        self.connection.connect(port).await
-    }
-
-    async fn listen(&self, port: u16) -> Result<Box<dyn Listener>> {
-        self.connection.listen(port).await
     }
 
     async fn stats(&self) -> Result<Stats> {
@@ -254,13 +193,7 @@ impl Sandbox for OciSandbox {
         Ok(report::stats(&counted, u64::from(HELPER_PIDS)))
     }
 
-    async fn isolation(&self) -> Result<IsolationReport> {
-        self.report.get_or_try_init(|| self.look()).await.cloned()
-    }
-
     async fn change_limits(&self, limits: &Limits) -> Result<()> {
-        limits.validate()?;
-        self.connection.is_there()?;
         let limits = CgroupLimits {
             memory_bytes: limits.memory_bytes,
             pids: pids(self.runtime.kind, limits),

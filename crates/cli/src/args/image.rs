@@ -20,6 +20,15 @@ Examples:
   docker save node:20 -o node.tar && cofferdam image import node.tar --name node:20
   curl -sL https://example.org/root.tar.zst | cofferdam image import /dev/stdin --name app";
 
+const PULL_EXAMPLES: &str = "\
+A registry on this machine is spoken to without TLS, every other one with it. What was cut goes on
+where it ended when the pull is repeated. Logins of `docker login` and `podman login` are used.
+
+Examples:
+  cofferdam image pull debian:12
+  cofferdam image pull registry.example.org/team/app@sha256:0123… --name app:1
+  echo $TOKEN | cofferdam image pull ghcr.io/team/app:1 --username me --password-stdin";
+
 const LIST_EXAMPLES: &str = "\
 Examples:
   cofferdam image list
@@ -57,6 +66,9 @@ pub(crate) enum ImageCommand {
     /// Take an image or a root filesystem into the store
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImageImportArgs),
+    /// Get an image from a registry into the store
+    #[command(after_help = PULL_EXAMPLES)]
+    Pull(ImagePullArgs),
     /// List the images of the store
     #[command(after_help = LIST_EXAMPLES)]
     List(ImageListArgs),
@@ -118,6 +130,17 @@ pub(crate) struct ImageImportArgs {
     #[arg(long, value_name = "NAME[:TAG]")]
     pub(crate) name: String,
 
+    #[command(flatten)]
+    pub(crate) limits: ImageLimitArgs,
+
+    /// Prints the image as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What an image that is taken in may be.
+#[derive(Debug, Args)]
+pub(crate) struct ImageLimitArgs {
     /// The most that it may be, unpacked [default: 32g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
@@ -125,6 +148,32 @@ pub(crate) struct ImageImportArgs {
     /// The most files, folders and links that it may have [default: 2000000]
     #[arg(long, value_name = "N")]
     pub(crate) max_entries: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImagePullArgs {
+    /// [REGISTRY/]NAME[:TAG][@sha256:…]
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+
+    /// What it will be called [default: as it is called there]
+    #[arg(long, value_name = "NAME[:TAG]")]
+    pub(crate) name: Option<String>,
+
+    /// Who logs in
+    #[arg(long, value_name = "NAME", requires = "password_stdin")]
+    pub(crate) username: Option<String>,
+
+    /// Reads the password from stdin
+    #[arg(long, requires = "username")]
+    pub(crate) password_stdin: bool,
+
+    /// Speaks without TLS: others on the way can read and change it
+    #[arg(long)]
+    pub(crate) plain_http: bool,
+
+    #[command(flatten)]
+    pub(crate) limits: ImageLimitArgs,
 
     /// Prints the image as JSON
     #[arg(long)]

@@ -1,13 +1,14 @@
 //! The worker in the same process: the pool of sandboxes, behind the trait that control knows.
 
 use super::desk::Desk;
+use super::elsewhere::{Elsewhere, Place};
 use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
 use cofferdam_control::{
-    ArtifactDesk, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Stream, Worker,
-    WorkerCounts,
+    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
+    Stream, Worker, WorkerCounts,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
@@ -28,10 +29,11 @@ pub(super) struct LocalWorker {
     pool: Arc<Pool>,
     sessions: LocalSessions,
     backend: Arc<dyn Backend>,
+    elsewhere: Elsewhere,
 }
 
 impl LocalWorker {
-    pub(super) fn start(backend: Arc<dyn Backend>) -> Self {
+    pub(super) fn start(backend: Arc<dyn Backend>, elsewhere: Elsewhere) -> Self {
         let pool = Arc::new(Pool::new(Arc::clone(&backend), PoolSettings::default()));
         if let (Ok(job), Ok(sandbox)) = (draw_job_id(), draw_sandbox_id()) {
             let spec = sandbox_spec(sandbox, &JobSpec::new(job, Work::Command { argv: Vec::new() }));
@@ -42,7 +44,7 @@ impl LocalWorker {
         let sessions = LocalSessions::start(&pool);
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, sessions, backend }
+        Self { pool, sessions, backend, elsewhere }
     }
 }
 
@@ -74,6 +76,7 @@ pub(super) struct RequestChecker;
 
 impl Checker for RequestChecker {
     fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
+        Place::of(wanted)?;
         request::check(wanted)
     }
 }
@@ -82,6 +85,15 @@ impl Checker for RequestChecker {
 impl Worker for LocalWorker {
     fn sessions(&self) -> Option<&dyn SessionWorker> {
         Some(&self.sessions)
+    }
+
+    async fn backends(&self) -> Vec<BackendHealth> {
+        let mut all = Vec::new();
+        for backend in [&self.backend].into_iter().chain(self.elsewhere.backends()) {
+            let problem = backend.health().await.err().map(|error| error.to_string());
+            all.push(BackendHealth { name: backend.name().to_owned(), problem });
+        }
+        all
     }
 
     async fn health(&self) -> Health {
@@ -101,6 +113,10 @@ impl Worker for LocalWorker {
             return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
         }
         let inputs = request::inputs(&run.request);
+        let place = match Place::of(&run.request) {
+            Ok(place) => place,
+            Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
+        };
         let (mut job, warnings) = match request::job(run.id, run.task_id, run.request) {
             Ok(made) => made,
             Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
@@ -114,8 +130,24 @@ impl Worker for LocalWorker {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
         }
         let (canceller, cancellation) = cancellation();
+        let placed = match place {
+            Some(place) => match self.elsewhere.place(place, &mut job).await {
+                Ok(placed) => Some(placed),
+                Err(end) => return end,
+            },
+            None => None,
+        };
         let mut sink = Sink(output);
-        let run = self.pool.run(job, &mut sink, cancellation);
+        let run = async {
+            match &placed {
+                None => self.pool.run(job, &mut sink, cancellation).await,
+                // Nothing waits for these: what would wait keeps an image in use that nobody asked for.
+                Some(placed) => {
+                    let backend = placed.backend.as_ref().unwrap_or(&self.backend);
+                    cofferdam_worker::run(&**backend, job, &mut sink, cancellation).await
+                }
+            }
+        };
         let listen = async {
             if let Ok(by) = cancelled.wait_for(Option::is_some).await.map(|by| by.clone()) {
                 canceller.cancel(by.unwrap_or_default(), SIGTERM);

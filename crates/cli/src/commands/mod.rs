@@ -9,6 +9,7 @@ mod control;
 mod data_folder;
 mod desk;
 mod doctor;
+mod elsewhere;
 mod image;
 mod local_sessions;
 mod local_worker;

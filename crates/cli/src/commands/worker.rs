@@ -1,5 +1,6 @@
 //! `cofferdam worker`: sandboxes, for a control plane in another process.
 
+use super::elsewhere::Elsewhere;
 use super::local_worker::{LocalWorker, RequestChecker};
 use super::observing::Observing;
 use super::{MakeBackend, certificate, roles};
@@ -51,7 +52,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         let address = listener.local_addr()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-        let worker = Arc::new(LocalWorker::start(backend));
+        let worker = Arc::new(LocalWorker::start(backend, Elsewhere::default()));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
         let looked_at = Arc::clone(&worker);

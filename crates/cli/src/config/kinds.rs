@@ -279,3 +279,24 @@ impl Kind for Networks {
         value.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
     }
 }
+
+/// `["native", "docker"]`; as text with commas between.
+pub(crate) struct Words;
+
+impl Kind for Words {
+    type Value = Vec<String>;
+    const WRITTEN: &'static str = "words such as [\"native\", \"docker\"]";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        Networks::toml(value)
+    }
+
+    fn parse(text: &str) -> Result<Vec<String>, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        Ok(parts.map(str::to_owned).collect())
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        value.join(",")
+    }
+}

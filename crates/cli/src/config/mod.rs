@@ -15,7 +15,7 @@ mod docs_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use sections::{Config, ObserveConfig, ServeConfig};
+pub(crate) use sections::{BackendsConfig, Config, ObserveConfig, ServeConfig};
 pub(crate) use show::{json, table};
 
 use setting::Setting;

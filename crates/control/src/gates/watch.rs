@@ -35,6 +35,7 @@ impl Control {
             };
             self.note_store(found);
             self.note_worker(self.parts.fleet.health().await);
+            self.look_at_backends().await;
             let pause = if self.parts.gates.closed().next().is_some() { SOON } else { AT_TIMES };
             let _ = timeout(pause, async {
                 tokio::select! {

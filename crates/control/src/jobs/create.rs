@@ -4,7 +4,7 @@ use super::Attempt;
 use crate::fleet::signed;
 use crate::placement::Demand;
 use crate::terms::Terms;
-use crate::{Control, ControlError, Phase, Result, ids, now_ms, receipts};
+use crate::{Control, ControlError, Phase, Result, backends, ids, now_ms, receipts};
 use cofferdam_api::{JobRequest, Retries, WebhookMade};
 use cofferdam_core::{InvalidValue, Limits, TaskId};
 use cofferdam_policy::Permit;
@@ -41,6 +41,7 @@ impl Control {
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
         check(&request)?;
+        self.parts.settings.backends.check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
         let inputs = self.check_inputs(permit, &request.files).await?;
@@ -146,6 +147,12 @@ impl Control {
                 InvalidValue::new("worker_labels", value, "no worker that is there carries them").into()
             );
         }
+        let nothing = Demand { cpus_millis: 0, memory_bytes: 0, ..anywhere.clone() };
+        if !fleet.could_fit(&nothing) {
+            let why =
+                "no worker that is there has it; an operator names those that are on (backends.enabled)";
+            return Err(ControlError::Unsupported { field: "backend", why });
+        }
         let small = Demand { memory_bytes: 0, ..anywhere };
         let (field, value, fix) = match fleet.could_fit(&small) {
             true => {
@@ -161,8 +168,7 @@ impl Control {
 pub(crate) fn demand(request: &JobRequest, limits: &Limits) -> Demand {
     Demand {
         labels: request.worker_labels.clone(),
-        // What is asked for was checked; only one backend is built.
-        backend: "native".to_owned(),
+        backend: backends::name(request).to_owned(),
         cpus_millis: limits.cpus.millis().into(),
         memory_bytes: limits.memory_bytes,
     }
@@ -170,16 +176,6 @@ pub(crate) fn demand(request: &JobRequest, limits: &Limits) -> Demand {
 
 /// What the worker does not look at.
 fn check(request: &JobRequest) -> Result<()> {
-    let unsupported = |field, why| Err(ControlError::Unsupported { field, why });
-    if request.backend.as_deref().is_some_and(|backend| backend != "native" && backend != "direct") {
-        return unsupported("backend", "the only backend is native");
-    }
-    if request.image.as_deref().is_some_and(|image| image != "host") {
-        return unsupported("image", "the only image is host");
-    }
-    if request.profile.is_some() {
-        return unsupported("profile", "there are no profiles yet");
-    }
     if let Some(policy) = request.retries.as_ref().map(Retries::policy) {
         if policy.max > MAX_RETRIES {
             let value = policy.max.to_string();

@@ -9,6 +9,8 @@ mod connection;
 mod files;
 mod port;
 mod process;
+mod sandbox;
 mod words;
 
 pub use connection::{Connection, Gone};
+pub use sandbox::{Contained, Container};

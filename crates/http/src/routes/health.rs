@@ -20,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<Control> {
     responses((status = 200, description = "It does", body = Health, example = json!({"status": "ok"})), OfQuery)
 )]
 async fn health(_: NoQuery) -> Response {
-    json(200, &Health { status: "ok".to_owned(), warnings: Vec::new() })
+    json(200, &Health { status: "ok".to_owned(), warnings: Vec::new(), backends: Vec::new() })
 }
 
 /// Whether new work can be taken
@@ -50,5 +50,9 @@ async fn ready(State(control): State<Control>, _: NoQuery) -> Answer {
             "authentication is off (dev_no_auth): whoever reaches this server may do everything".to_owned(),
         );
     }
-    Ok(json(200, &Health { status: "ready".to_owned(), warnings }))
+    let backends = control.backends();
+    for backend in backends.iter().filter(|backend| backend.state != "ready") {
+        warnings.push(format!("the backend {} cannot make sandboxes now; the log says why", backend.name));
+    }
+    Ok(json(200, &Health { status: "ready".to_owned(), warnings, backends }))
 }

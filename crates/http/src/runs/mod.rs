@@ -79,7 +79,7 @@ pub fn worker_router(runs: Runs, tokens: ServiceTokens) -> Router {
     responses((status = 200, description = "It does", body = Health), OfQuery)
 )]
 async fn health(_: NoQuery) -> Response {
-    json(200, &Health { status: "ok".to_owned(), warnings: Vec::new() })
+    json(200, &Health { status: "ok".to_owned(), warnings: Vec::new(), backends: Vec::new() })
 }
 
 /// This document

@@ -5,7 +5,7 @@
 
 mod docker;
 mod index;
-mod oci;
+pub(crate) mod oci;
 
 use crate::config::ImageConfig;
 use crate::limits::MAX_JSON_BYTES;

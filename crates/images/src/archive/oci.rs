@@ -1,4 +1,4 @@
-//! OCI image layouts.
+//! OCI image layouts, and the manifests in them, which registries have as well.
 
 use super::{Blobs, FoundImage, found, parse_json, read_json, verify};
 use crate::config::{ARCHITECTURE, OS};
@@ -11,17 +11,21 @@ pub(super) const INDEX: &str = "index.json";
 /// An index may name another one, for the platforms of one image. More than that is a loop.
 const MAX_INDEXES: usize = 4;
 
+/// Several manifests, one for each platform.
 #[derive(Debug, Deserialize)]
-struct Index {
+pub struct Index {
     manifests: Vec<Descriptor>,
 }
 
+/// What something is named by.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+pub struct Descriptor {
     #[serde(default)]
-    media_type: String,
-    digest: Digest,
+    pub media_type: String,
+    pub digest: Digest,
+    #[serde(default)]
+    pub size: u64,
     platform: Option<Platform>,
 }
 
@@ -31,10 +35,46 @@ struct Platform {
     os: String,
 }
 
+/// What an image is made of.
 #[derive(Debug, Deserialize)]
-struct Manifest {
-    config: Descriptor,
-    layers: Vec<Descriptor>,
+pub struct Manifest {
+    pub config: Descriptor,
+    /// The lowest first.
+    pub layers: Vec<Descriptor>,
+}
+
+impl Index {
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
+        parse_json(name, bytes)
+    }
+
+    /// The manifest for this machine.
+    pub fn choose(&self) -> Result<Descriptor> {
+        choose(self)
+    }
+}
+
+impl Descriptor {
+    /// Whether it names an index rather than a manifest.
+    pub fn is_index(&self) -> bool {
+        is_index(&self.media_type)
+    }
+}
+
+/// Whether something of that type is an index rather than a manifest.
+pub fn is_index(media_type: &str) -> bool {
+    media_type.contains("index") || media_type.contains("manifest.list")
+}
+
+impl Manifest {
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
+        let manifest: Self = parse_json(name, bytes)?;
+        if let Some(layer) = manifest.layers.iter().find(|layer| layer.media_type.contains("encrypted")) {
+            let why = "it is encrypted; decrypt the image first";
+            return Err(ImageError::refused(format!("the layer {}", layer.digest), why));
+        }
+        Ok(manifest)
+    }
 }
 
 pub(super) fn find(blobs: &dyn Blobs) -> Result<FoundImage> {
@@ -42,15 +82,11 @@ pub(super) fn find(blobs: &dyn Blobs) -> Result<FoundImage> {
     for _ in 0..MAX_INDEXES {
         let chosen = choose(&index)?;
         let (name, bytes) = blob(blobs, chosen.digest)?;
-        if chosen.media_type.contains("index") || chosen.media_type.contains("manifest.list") {
+        if chosen.is_index() {
             index = parse_json(&name, &bytes)?;
             continue;
         }
-        let manifest: Manifest = parse_json(&name, &bytes)?;
-        if let Some(layer) = manifest.layers.iter().find(|layer| layer.media_type.contains("encrypted")) {
-            let why = "it is encrypted; decrypt the image first";
-            return Err(ImageError::refused(format!("the layer {}", layer.digest), why));
-        }
+        let manifest = Manifest::parse(&name, &bytes)?;
         let (_, config) = blob(blobs, manifest.config.digest)?;
         return found(
             config,
@@ -71,7 +107,6 @@ fn blob(blobs: &dyn Blobs, digest: Digest) -> Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-/// The manifest for this machine.
 fn choose(index: &Index) -> Result<Descriptor> {
     let is_ours =
         |platform: &Platform| (platform.os.as_str(), platform.architecture.as_str()) == (OS, ARCHITECTURE);

@@ -5,6 +5,7 @@
 //! images/HEX.json         an image: its configuration and its layers
 //! layers/HEX/root         a layer, unpacked
 //! layers/HEX/layer.json   what it took
+//! downloads/HEX           a blob on its way from a registry; it goes on from here when it was cut
 //! staging/N/              what is being made; its lock is held for as long
 //! lock                    held by who changes names, images or the list of layers
 //! ```
@@ -13,6 +14,8 @@
 //! dies leaves at most a staging folder and layers that no image has; the next one that changes the store removes
 //! both. A layer that a sandbox may be using is locked by the process that runs it, and stays.
 
+mod download;
+mod export;
 mod gc;
 mod import;
 mod lease;
@@ -20,6 +23,8 @@ mod lock;
 mod record;
 mod staging;
 
+pub use download::Download;
+pub use export::Export;
 pub use gc::Removed;
 pub use import::{Import, Imported};
 pub use lease::Lease;
@@ -54,7 +59,7 @@ impl Store {
     /// Makes what is missing, and refuses a folder that others can change: what is in it becomes the root of
     /// sandboxes.
     fn prepare(&self) -> Result<()> {
-        for name in ["", "images", "layers", "staging"] {
+        for name in ["", "downloads", "images", "layers", "staging"] {
             let folder = self.folder.join(name);
             DirBuilder::new()
                 .recursive(true)

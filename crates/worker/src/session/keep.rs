@@ -1,7 +1,7 @@
 //! A session stands still, and its files are written away or put back.
 
-use super::saved::{self, Saved};
 use super::live::Live;
+use super::saved::{self, Saved};
 use super::{SessionError, Sessions};
 use cofferdam_backend::Reader;
 use cofferdam_core::{GuestPath, SessionId};

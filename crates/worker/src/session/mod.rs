@@ -28,8 +28,8 @@ pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
-pub use search::{Match, Matches, Search};
 pub use saved::Saved;
+pub use search::{Match, Matches, Search};
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 pub use watch::{FileChange, WatchNews};
 

@@ -4,7 +4,7 @@ use super::super::remote::{print, print_json};
 use super::progress::Reading;
 use super::store;
 use super::view::{Shown, size};
-use crate::args::ImageImportArgs;
+use crate::args::{ImageImportArgs, ImageLimitArgs};
 use crate::exit::Failure;
 use cofferdam_core::{ByteSize, InvalidValue};
 use cofferdam_images::{ImageName, Import, ImportLimits, Imported};
@@ -20,16 +20,21 @@ struct Answer<'a> {
 
 pub(super) fn import(args: &ImageImportArgs) -> Result<ExitCode, Failure> {
     let name = ImageName::parse("--name", &args.name)?;
-    let limits = limits(args)?;
+    let limits = limits(&args.limits)?;
     let reading = Reading::new(&args.source, args.json);
     let progress = |bytes| reading.advance(bytes);
     let import = Import { source: &args.source, name: &name, limits, progress: &progress };
     let imported = store()?.import(&import);
     reading.end();
-    let Imported { image, layers_shared } = imported?;
-    let shown = Shown::new(&image, vec![name.to_string()]);
-    if args.json {
-        print_json(&Answer { image: shown, layers_shared })?;
+    answer(&name, &imported?, args.json)
+}
+
+/// Says what was taken in.
+pub(super) fn answer(name: &ImageName, imported: &Imported, json: bool) -> Result<ExitCode, Failure> {
+    let Imported { image, layers_shared } = imported;
+    let shown = Shown::new(image, vec![name.to_string()]);
+    if json {
+        print_json(&Answer { image: shown, layers_shared: *layers_shared })?;
         return Ok(ExitCode::SUCCESS);
     }
     let left_out: u64 = image.layers.iter().map(|layer| layer.left_out).sum();
@@ -46,7 +51,7 @@ pub(super) fn import(args: &ImageImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn limits(args: &ImageImportArgs) -> Result<ImportLimits, InvalidValue> {
+pub(super) fn limits(args: &ImageLimitArgs) -> Result<ImportLimits, InvalidValue> {
     let mut limits = ImportLimits::default();
     if let Some(text) = &args.max_size {
         limits.bytes = ByteSize::parse("--max-size", text)?.0;

@@ -5,6 +5,7 @@ mod check;
 mod import;
 mod list;
 mod progress;
+mod pull;
 mod rm;
 mod show;
 mod view;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 pub(super) fn image(command: ImageCommand, backend: MakeBackend) -> Result<ExitCode, Failure> {
     match command {
         ImageCommand::Import(args) => import::import(&args),
+        ImageCommand::Pull(args) => pull::pull(&args),
         ImageCommand::List(args) => list::list(&args),
         ImageCommand::Show(args) => show::show(&args),
         ImageCommand::Rm(args) => rm::rm(&args),

@@ -6,7 +6,8 @@ mod settings;
 pub(super) use artifacts::vault;
 
 use crate::args::{CapacityArgs, ServeArgs, ServiceArgs};
-use crate::backends::Choice;
+use crate::backends::{Choice, images, turned_on};
+use crate::commands::elsewhere::Elsewhere;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
 use crate::commands::observing::Observing;
 use crate::commands::roles::{self, DataFolder};
@@ -25,10 +26,15 @@ use std::sync::Arc;
 
 pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     run("serve", &args.service, Some(&args.capacity), async |serve, _| {
-        let offer = roles::offer(serve.slots, serve.cpus, serve.memory_bytes, &[])?;
+        let mut offer = roles::offer(serve.slots, serve.cpus, serve.memory_bytes, &[])?;
         let backend = backend(Choice::Native)?;
         backend.health().await?;
-        let worker = Arc::new(LocalWorker::start(backend));
+        let others = turned_on(&serve.backends)?;
+        for other in &others {
+            other.health().await?;
+            offer.backends.push(other.name().to_owned());
+        }
+        let worker = Arc::new(LocalWorker::start(backend, Elsewhere::new(others, images()?)));
         let local = Some((worker as _, offer));
         Ok((Workers { checker: Arc::new(RequestChecker), local, remote: None }, None))
     })

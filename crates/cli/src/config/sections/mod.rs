@@ -2,6 +2,7 @@
 //! [`Config`] (what control decides by is in its `Settings`).
 
 mod artifacts;
+mod backends;
 mod http;
 mod jwt;
 mod limits;
@@ -14,6 +15,7 @@ mod signing;
 mod tls;
 mod webhooks;
 
+pub(crate) use backends::BackendsConfig;
 pub(crate) use observe::ObserveConfig;
 pub(crate) use serve::ServeConfig;
 
@@ -22,6 +24,7 @@ use super::setting::Section;
 pub(crate) const ALL: &[Section] = &[
     serve::SECTION,
     tls::SECTION,
+    backends::SECTION,
     http::SECTION,
     limits::SECTION,
     quotas::SECTION,

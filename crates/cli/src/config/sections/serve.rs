@@ -1,5 +1,6 @@
 //! `[serve]`: the process itself.
 
+use super::BackendsConfig;
 use crate::config::Config;
 use crate::config::kinds::{Address, Count, Cpus, Folder, Maybe, Size, Switch, Text, Time};
 use crate::config::setting::{Clash, Section, setting};
@@ -19,6 +20,7 @@ pub(crate) struct ServeConfig {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) drain: Duration,
     pub(crate) plain_http_anywhere: bool,
+    pub(crate) backends: BackendsConfig,
 }
 
 impl Default for ServeConfig {
@@ -33,6 +35,7 @@ impl Default for ServeConfig {
             memory_bytes: None,
             drain: Duration::from_secs(30),
             plain_http_anywhere: false,
+            backends: BackendsConfig::default(),
         }
     }
 }
