@@ -41,8 +41,8 @@ pub(crate) fn run(data: &[u8]) {
             protocol::encode_set_mode(&mut buffer, request, mode, path)
         }
         Request::Link { request, path, target } => {
-            let (Ok(path), Ok(target)) = (path.to_str(), target.to_str()) else { return };
-            protocol::encode_link(&mut buffer, request, path, target)
+            let Ok(path) = path.to_str() else { return };
+            protocol::encode_link(&mut buffer, request, path, target.to_bytes())
         }
         Request::Watch { request } => protocol::encode_watch(&mut buffer, request),
         // The host says it by closing the socket; there is nothing to encode.

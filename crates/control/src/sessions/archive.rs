@@ -67,7 +67,7 @@ impl Control {
     }
 
     /// Writes files away for a session or a snapshot. They have a record that says that they are not wanted yet.
-    pub(super) async fn write_archive(&self, tenant: &str, owner: &str, source: &Source) -> Result<Written> {
+    pub(super) async fn keep_files(&self, tenant: &str, owner: &str, source: &Source) -> Result<Written> {
         let vault = self.artifacts()?.vault.clone();
         let quota_bytes = self.artifact_quota(tenant).await?;
         let name = Name::draw(tenant, owner)?;

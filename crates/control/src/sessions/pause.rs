@@ -119,7 +119,7 @@ impl Control {
         let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
         sessions.freeze(&placed).await.map_err(super::archive::unkept)?;
         let source = Source::Live { worker: worker.clone(), placed: placed.clone() };
-        let kept = match self.write_archive(tenant, id, &source).await {
+        let kept = match self.keep_files(tenant, id, &source).await {
             Ok(written) => self.keep_archive(pausing, written).await,
             Err(error) => Err(error),
         };

@@ -34,7 +34,7 @@ impl Control {
         // Whoever asked may go away meanwhile: then it is done all the same.
         let done = tokio::spawn(async move {
             let Written { attempt, size_bytes, quota_bytes } =
-                control.write_archive(&tenant, &id, &source).await?;
+                control.keep_files(&tenant, &id, &source).await?;
             let snapshot = NewSnapshot {
                 id: id.clone(),
                 tenant,
