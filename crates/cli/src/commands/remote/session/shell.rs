@@ -252,13 +252,9 @@ impl Shell<'_> {
                 tokio::time::sleep(PAUSE).await;
                 self.client.process_attach(self.session, self.number, self.next_seq).await
             };
-            let mut attempt = std::pin::pin!(attempt);
-            let attached = loop {
-                let Terminal { signals, .. } = &mut *terminal;
-                tokio::select! {
-                    attached = &mut attempt => break attached,
-                    signal = signals.next() => return Ok(Err(signal)),
-                }
+            let attached = tokio::select! {
+                attached = attempt => attached,
+                signal = terminal.signals.next() => return Ok(Err(signal)),
             };
             match attached {
                 Ok(attached) => return Ok(Ok(attached)),
