@@ -209,17 +209,17 @@ fn pass(
     let kept = head.iter().filter(|line| {
         let line = line.to_ascii_lowercase();
         !line.starts_with("connection:")
-            && !(trouble == Trouble::Tokens && line.starts_with("authorization:"))
+            && (trouble != Trouble::Tokens || !line.starts_with("authorization:"))
     });
     let lines: Vec<&str> = kept.map(String::as_str).collect();
     server.write_all(format!("{}\r\nConnection: close\r\n\r\n", lines.join("\r\n")).as_bytes())?;
     let mut answer = Vec::new();
     server.read_to_end(&mut answer)?;
     match trouble {
-        Trouble::Cuts { times, after } if answer.len() > LARGE => {
-            if cuts.fetch_add(1, Ordering::Relaxed) < times {
-                answer.truncate(after);
-            }
+        Trouble::Cuts { times, after }
+            if answer.len() > LARGE && cuts.fetch_add(1, Ordering::Relaxed) < times =>
+        {
+            answer.truncate(after);
         }
         Trouble::Damage if answer.len() > LARGE => {
             let last = answer.len() - 100;

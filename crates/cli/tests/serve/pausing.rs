@@ -109,7 +109,7 @@ fn an_archived_session_comes_back_with_its_files() {
     assert!(paused["pause"]["not_kept"].to_string().contains("processes"), "{paused}");
     assert_eq!(paused["sandbox_id"], Value::Null, "{paused}");
     assert_eq!(processes_with("918273"), 0, "nothing of it runs");
-    assert_eq!(writings(folder.path()), [id.clone()]);
+    assert_eq!(writings(folder.path()), std::slice::from_ref(&id));
     // Its place is free for another.
     let other = create(&client, "{}");
     let full = client.send("POST", &format!("/v1/sessions/{id}/resume"), "", "").expect("an answer");

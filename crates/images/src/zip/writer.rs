@@ -173,10 +173,10 @@ fn dos_time(seconds: u64) -> [u8; 4] {
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (date, time) = match year {
         1980..=2107 => (
-            (year - 1980) << 9 | month << 5 | day,
-            second / 3600 << 11 | second / 60 % 60 << 5 | second % 60 / 2,
+            ((year - 1980) << 9) | (month << 5) | day,
+            ((second / 3600) << 11) | ((second / 60 % 60) << 5) | (second % 60 / 2),
         ),
-        _ => (1 << 5 | 1, 0),
+        _ => ((1 << 5) | 1, 0),
     };
     [time as u8, (time >> 8) as u8, date as u8, (date >> 8) as u8]
 }

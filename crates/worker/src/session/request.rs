@@ -52,8 +52,11 @@ pub fn step(number: i64, request: StepRequest) -> Result<StepSpec, InvalidValue>
     })
 }
 
+/// The place of a file among those of a step, and the artifact that it is.
+pub type Named = (usize, String);
+
 /// The files of a step, and which of them are artifacts: those have no bytes yet.
-pub fn files(files: Vec<InlineFile>) -> Result<(Vec<FileIn>, Vec<(usize, String)>), InvalidValue> {
+pub fn files(files: Vec<InlineFile>) -> Result<(Vec<FileIn>, Vec<Named>), InvalidValue> {
     let named = files.iter().enumerate().filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect();
     let files = files.into_iter().enumerate().map(request::file).collect::<Result<_, _>>()?;
     Ok((files, named))

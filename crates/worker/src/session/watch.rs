@@ -89,12 +89,14 @@ impl Watch {
     }
 }
 
+type ByFolder = HashMap<GuestPath, (Arc<Watch>, JoinHandle<()>)>;
+
 /// The watches of one session, by folder.
 #[derive(Debug, Default)]
-pub(super) struct Watches(Mutex<HashMap<GuestPath, (Arc<Watch>, JoinHandle<()>)>>);
+pub(super) struct Watches(Mutex<ByFolder>);
 
 impl Watches {
-    fn all(&self) -> MutexGuard<'_, HashMap<GuestPath, (Arc<Watch>, JoinHandle<()>)>> {
+    fn all(&self) -> MutexGuard<'_, ByFolder> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
