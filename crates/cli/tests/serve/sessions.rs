@@ -468,9 +468,7 @@ fn has_group(name: &str) -> bool {
 fn what_is_not_built_is_refused_by_name() {
     let (_folder, _server, client) = server();
     for (body, field, code) in [
-        (r#"{"snapshot":"base"}"#, "snapshot", "unsupported"),
-        (r#"{"secrets":[]}"#, "secrets", "unsupported"),
-        (r#"{"on_expiry":"pause"}"#, "on_expiry", "unsupported"),
+        (r#"{"snapshot":"base"}"#, "snapshot", "invalid"),
         (r#"{"profile":"x"}"#, "profile", "unsupported"),
         (r#"{"image":"debian"}"#, "image", "unsupported"),
         (r#"{"ttl_seconds":0}"#, "ttl_seconds", "invalid"),

@@ -131,7 +131,7 @@ fn wrong_messages_are_named_and_the_connection_goes_on() {
         (r#"{"type":"signal","signal":0}"#, "invalid", "from 1 to 64"),
         (r#"{"type":"signal","signal":65}"#, "invalid", "from 1 to 64"),
         (r#"{"type":"resize","rows":0,"columns":1}"#, "invalid", "1 to 1000"),
-        (r#"{"type":"resize","rows":1,"columns":1}"#, "invalid", "no terminal"),
+        (r#"{"type":"resize","rows":1,"columns":1}"#, "wrong_state", "no terminal"),
     ] {
         socket.say(message);
         let said = socket.wait_said("error");
