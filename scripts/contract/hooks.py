@@ -1,5 +1,5 @@
 """What schemathesis must not do: take back the key that it uses itself, or change how much its own tenant may ask. It
-learns ids from answers, also these. And it does not follow what has no end: a process that nobody ends, the feed."""
+learns ids from answers, also these. And it does not follow what has no end: a process that nobody ends, a folder, the feed."""
 
 import os
 
@@ -10,7 +10,7 @@ OWN = {
     os.environ["COFFERDAM_CONTRACT_TENANT_ID"]: "ten-" + "a" * 16,
 }
 
-ENDLESS = ("/processes/{number}/output", "/v1/events")
+ENDLESS = ("/processes/{number}/output", "/files/watch", "/v1/events")
 
 
 @schemathesis.hook

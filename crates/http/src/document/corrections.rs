@@ -29,16 +29,40 @@ pub(super) fn say_what_a_process_needs(document: &mut Value) {
     request["properties"]["command"] = json!({"$ref": "#/components/schemas/Command"});
 }
 
-/// The feed has events of other names than output has.
-pub(super) fn say_what_the_feed_tells(document: &mut Value) {
+/// The feed, and a watch, have events of other names than output has.
+pub(super) fn say_what_other_streams_tell(document: &mut Value) {
+    say_what_a_stream_tells(
+        document,
+        "/v1/events",
+        json!({
+            "description": "An event of the feed.",
+            "pattern": r"^(init|error|job\.[a-z_]+)$",
+            "name": "`init`, `error`, or what became of a job, such as `job.finished`",
+            "data": "JSON: FeedInitData, FeedData or ErrorData.",
+            "example": {"event": "init", "id": "7", "data": "{\"seq\":7}"},
+        }),
+    );
+    say_what_a_stream_tells(
+        document,
+        "/v1/sessions/{id}/files/watch",
+        json!({
+            "description": "An event of a watch.",
+            "pattern": "^(ready|created|modified|removed|moved|truncated|gone|error)$",
+            "name": "`ready`, `created`, `modified`, `removed`, `moved`, `truncated`, `gone` or `error`",
+            "data": "JSON: WatchReadyData, FileChangeData, TruncatedData or ErrorData.",
+            "example": {"event": "ready", "id": "7", "data": "{\"seq\":7,\"path\":\"/workspace\"}"},
+        }),
+    );
+}
+
+fn say_what_a_stream_tells(document: &mut Value, path: &str, said: Value) {
     let mut event = document["components"]["schemas"]["StreamEvent"].clone();
-    event["description"] = json!("An event of the feed.");
-    let name = &mut event["properties"]["event"];
-    name["pattern"] = json!(r"^(init|error|job\.[a-z_]+)$");
-    name["description"] = json!("`init`, `error`, or what became of a job, such as `job.finished`");
-    event["properties"]["data"]["description"] = json!("JSON: FeedInitData, FeedData or ErrorData.");
-    event["example"] = json!({"event": "init", "id": "7", "data": "{\"seq\":7}"});
-    let answers = document["paths"]["/v1/events"]["get"]["responses"].as_object_mut();
+    event["description"] = said["description"].clone();
+    event["properties"]["event"]["pattern"] = said["pattern"].clone();
+    event["properties"]["event"]["description"] = said["name"].clone();
+    event["properties"]["data"]["description"] = said["data"].clone();
+    event["example"] = said["example"].clone();
+    let answers = document["paths"][path]["get"]["responses"].as_object_mut();
     if let Some(schema) =
         answers.and_then(|all| all.get_mut("200")?.pointer_mut("/content/text~1event-stream/schema"))
     {

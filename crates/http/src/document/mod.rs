@@ -72,7 +72,7 @@ pub fn openapi_json() -> &'static str {
         corrections::say_what_a_job_needs(&mut document);
         corrections::say_what_a_process_needs(&mut document);
         corrections::say_what_bodies_are(&mut document);
-        corrections::say_what_the_feed_tells(&mut document);
+        corrections::say_what_other_streams_tell(&mut document);
         corrections::say_that_headers_are_not_null(&mut document);
         let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
         text.push('\n');
