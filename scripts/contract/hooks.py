@@ -2,6 +2,7 @@
 learns ids from answers, also these. And it does not follow what has no end: a process that nobody ends, a folder, the feed."""
 
 import os
+import time
 
 import schemathesis
 
@@ -25,3 +26,13 @@ def before_call(context, case, kwargs):
     wait = str(query.get("wait_ms", ""))
     if case.operation.path.endswith("/processes/{number}") and wait.isdigit() and int(wait) <= 60000:
         case.query = {**query, "wait_ms": "10"}
+
+
+# Wrong keys are slowed down by address (429), ten a second, and a fast machine tries more, also where no hook is asked.
+PATIENCE_SECONDS = 0.25
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    if response.status_code == 401:
+        time.sleep(PATIENCE_SECONDS)

@@ -149,6 +149,7 @@ fn sense(method: &str, path: &str) -> (&'static str, &'static str) {
         ("PATCH", _) => ("", r#"{"quotas":{}}"#),
         ("POST", "extend") => ("", r#"{"ttl_seconds":900}"#),
         ("POST", "restart") => ("", r#"{"language":"python"}"#),
+        ("POST", "artifacts") => ("", r#"{"path":"/workspace/mine","name":"theirs"}"#),
         ("POST", "mkdir") => ("", r#"{"path":"/workspace/new"}"#),
         ("POST", "move") => ("", r#"{"from":"/workspace/mine","to":"/workspace/theirs"}"#),
         ("POST", "processes" | "steps") => ("", r#"{"command":["true"]}"#),
