@@ -165,7 +165,7 @@ pub(crate) struct SessionCreateArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) snapshot: Option<String>,
 
-    /// A secret that it gets as a file in /run/secrets; may be given more than once
+    /// A secret, as a file in /run/secrets; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) secret: Vec<String>,
 
