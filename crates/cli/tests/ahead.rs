@@ -181,6 +181,26 @@ async fn every_interpreter_has_its_own_seeds() {
     pool.drain().await.expect("the rest's end");
 }
 
+/// The code that an interpreter waits with is compiled by the first of its kind, for all that come.
+#[tokio::test]
+async fn only_the_first_compiles_what_it_waits_with() {
+    let pool = Pool::new(backend(), PoolSettings::default());
+    let python = language("python");
+    pool.keep_ready(&sandbox(), Some(python), 1);
+    let code = "print('loads(b' in open('/proc/self/cmdline').read())";
+    let texts = tended(&pool, async {
+        let mut texts = Vec::new();
+        for _ in 0..3 {
+            waits(&pool, 1).await;
+            texts.push(run_warm(&pool, program("compiled", code).job(python)).await.stdout.text());
+        }
+        texts
+    })
+    .await;
+    assert_eq!(texts, ["False\n", "True\n", "True\n"]);
+    pool.drain().await.expect("the rest's end");
+}
+
 #[tokio::test]
 async fn the_requests_limits_hold_before_its_code_runs() {
     let pool = Pool::new(backend(), PoolSettings::default());

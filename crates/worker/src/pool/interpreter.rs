@@ -55,7 +55,7 @@ impl Pool {
         env: &[(String, String)],
     ) -> Result<Taken> {
         let runtime = Some(runtime).filter(|runtime| fits(runtime, &spec, env));
-        let kind = Kind { spec, runtime };
+        let kind = Kind::new(spec, runtime);
         match self.take_warm(&kind).await {
             Some(waiting) => {
                 // Whoever took it goes on with it; there is no answer to wait for.

@@ -21,7 +21,7 @@ impl Pool {
     ) -> Result<JobResult, JobError> {
         spec.limits.validate()?;
         let id = draw_sandbox_id().map_err(JobError::Id)?;
-        let kind = Kind { spec: sandbox_spec(id, &spec), runtime: runtime_ahead(&spec) };
+        let kind = Kind::new(sandbox_spec(id, &spec), runtime_ahead(&spec));
         match self.take_warm(&kind).await {
             None => job::run(&*self.backend, spec, live, cancel).await,
             Some(waiting) => {
@@ -39,7 +39,7 @@ async fn run_warm(
     live: &mut dyn LiveOutput,
     cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
-    let Waiting { id, sandbox, interpreter } = waiting;
+    let Waiting { id, sandbox, interpreter, .. } = waiting;
     let result = match interpreter {
         None => job::run_in(sandbox, spec, live, cancel).await?,
         Some(interpreter) => {

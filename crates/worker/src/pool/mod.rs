@@ -126,14 +126,14 @@ impl Pool {
     pub fn keep_ready(&self, spec: &SandboxSpec, runtime: Option<&'static Runtime>, count: usize) {
         let mut state = self.state();
         let wanted = count.min(self.settings.per_kind);
-        Shelf::of(&mut state.shelves, &Kind { spec: spec.clone(), runtime }).want_at_least(wanted);
+        Shelf::of(&mut state.shelves, &Kind::new(spec.clone(), runtime)).want_at_least(wanted);
         drop(state);
         self.changed.notify_one();
     }
 
     /// A sandbox for a request: from its shelf, with the request's limits in force, or made now.
     pub async fn take(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
-        let kind = Kind { spec, runtime: None };
+        let kind = Kind::new(spec, None);
         match self.take_warm(&kind).await {
             Some(waiting) => Ok(waiting.sandbox),
             None => self.backend.create(kind.spec).await,
@@ -226,7 +226,7 @@ impl Pool {
 
     async fn make(&self, kind: Kind) {
         let mut making = Making { pool: self, kind: &kind, made: None };
-        making.made = Some(Waiting::make(&*self.backend, kind.spec.clone(), kind.runtime).await);
+        making.made = Some(Waiting::make(&*self.backend, &kind).await);
     }
 
     fn thin(&self) {

@@ -6,6 +6,7 @@ use crate::ids::draw_sandbox_id;
 use crate::runtime::Runtime;
 use cofferdam_backend::SandboxSpec;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -24,9 +25,15 @@ pub(super) struct Kind {
     pub(super) spec: SandboxSpec,
     /// Whose interpreter has started in it, if any.
     pub(super) runtime: Option<&'static Runtime>,
+    /// The code that it waits with, compiled, once one of the kind has told it. Does not count either.
+    pub(super) compiled: Option<Arc<[u8]>>,
 }
 
 impl Kind {
+    pub(super) fn new(spec: SandboxSpec, runtime: Option<&'static Runtime>) -> Self {
+        Self { spec, runtime, compiled: None }
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         self.runtime == other.runtime && same_kind(&self.spec, &other.spec)
     }
@@ -136,6 +143,7 @@ impl Shelf {
     pub(super) fn put(&mut self, waiting: Waiting) {
         self.making = self.making.saturating_sub(1);
         let mut waiting = waiting;
+        self.kind.compiled = waiting.compiled.take().or(self.kind.compiled.take());
         while let Some(joined) = self.joined.pop_front() {
             match joined.send(waiting) {
                 Ok(()) => return,
@@ -185,7 +193,7 @@ impl Shelf {
         let Ok(id) = draw_sandbox_id() else { return Wish::Nothing };
         self.making += 1;
         let spec = SandboxSpec { id, ..self.kind.spec.clone() };
-        Wish::Now(Box::new(Kind { spec, ..self.kind }))
+        Wish::Now(Box::new(Kind { spec, ..self.kind.clone() }))
     }
 
     /// One could not be made: nobody waits for it, and the next is not tried at once.

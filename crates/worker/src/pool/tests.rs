@@ -107,12 +107,17 @@ async fn python(mut guest: Guest) -> ExitStatus {
         guest.print(format!("cold {}", guest.spec.argv[2])).await;
         return ExitStatus::Exited(0);
     }
-    guest.print("\0").await;
+    waiting(guest, "\0\0\0\0\0", "warm").await
+}
+
+/// Says that it waits, and what it was given then.
+async fn waiting(mut guest: Guest, ready: &str, kind: &str) -> ExitStatus {
+    guest.print(ready).await;
     let mut message = String::new();
     guest.stdin.read_to_string(&mut message).await.unwrap();
     let words: Vec<_> = message.split('\0').collect();
     let Some(code) = words.iter().find(|word| word.starts_with("code")) else { return ExitStatus::Exited(9) };
-    guest.print(format!("warm {code}")).await;
+    guest.print(format!("{kind} {code}")).await;
     ExitStatus::Exited(0)
 }
 
@@ -164,7 +169,7 @@ async fn what_an_interpreter_cannot_be_given_afterwards_starts_one() {
 async fn an_interpreter_that_died_while_it_waited_is_nobodys_job() {
     async fn dying(mut guest: Guest) -> ExitStatus {
         if guest.spec.argv[2].contains("_boot") {
-            guest.print("\0").await;
+            guest.print("\0\0\0\0\0").await;
             return ExitStatus::Signaled(9);
         }
         python(guest).await
@@ -291,4 +296,32 @@ async fn the_next_one_is_not_made_at_the_cost_of_a_request() {
         tokio::join!(run(), run(), run(), before).3
     };
     assert!(Box::pin(tended(&pool, request)).await > 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_tells_of_its_code_is_what_the_next_starts_with() {
+    async fn telling(guest: Guest) -> ExitStatus {
+        match guest.spec.argv[2].contains("loads(b'told')") {
+            true => python(guest).await,
+            false => waiting(guest, "\0\x04\0\0\0told", "plain").await,
+        }
+    }
+    let (_, pool) = pool_with(telling, 1).await;
+    assert_eq!(run(&pool, job("code 1")).await.stdout.text(), "plain code 1");
+    settle(&pool).await;
+    assert_eq!(run(&pool, job("code 2")).await.stdout.text(), "warm code 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_tells_too_much_is_not_used() {
+    async fn talkative(mut guest: Guest) -> ExitStatus {
+        if is_ahead(&guest) {
+            guest.print("\0\0\0\0\x01").await;
+            std::future::pending::<()>().await;
+        }
+        python(guest).await
+    }
+    let (backend, pool) = pool_with(talkative, 1).await;
+    assert_eq!((pool.counts().waiting, backend.standing()), (0, 0));
+    assert_eq!(run(&pool, job("code")).await.stdout.text(), "cold code");
 }

@@ -1,17 +1,19 @@
 //! What waits on a shelf: a sandbox, alone or with an interpreter that has started in it.
 
+use super::shelf::Kind;
 use crate::runtime::Runtime;
-use crate::runtime::ahead::{Ahead, READY};
+use crate::runtime::ahead::{Ahead, COMPILED_MAX_BYTES, READY};
 use crate::task_env::{default_env, workspace};
 use cofferdam_backend::{
-    Backend, BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, SandboxSpec,
-    Stdio, Writer, async_trait,
+    Backend, BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, Stdio,
+    Writer, async_trait,
 };
 use cofferdam_core::SandboxId;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -24,24 +26,23 @@ pub(crate) struct Waiting {
     pub(crate) id: SandboxId,
     pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) interpreter: Option<Interpreter>,
+    /// What it told of the code that it waits with, for the next one of its kind.
+    pub(super) compiled: Option<Arc<[u8]>>,
 }
 
 impl Waiting {
-    pub(super) async fn make(
-        backend: &dyn Backend,
-        spec: SandboxSpec,
-        runtime: Option<&'static Runtime>,
-    ) -> Result<Self> {
-        let id = spec.id.clone();
-        let Some((runtime, ahead)) = runtime.and_then(|runtime| Some((runtime, runtime.ahead?))) else {
-            return Ok(Self { id, sandbox: backend.create(spec).await?, interpreter: None });
+    pub(super) async fn make(backend: &dyn Backend, kind: &Kind) -> Result<Self> {
+        let (id, spec) = (kind.spec.id.clone(), kind.spec.clone());
+        let Some((runtime, ahead)) = kind.runtime.and_then(|runtime| Some((runtime, runtime.ahead?))) else {
+            return Ok(Self { id, sandbox: backend.create(spec).await?, interpreter: None, compiled: None });
         };
-        let (sandbox, process) = backend.create_and_start(spec, process(runtime, ahead)).await?;
+        let process = process(runtime, ahead, kind.compiled.as_deref());
+        let (sandbox, process) = backend.create_and_start(spec, process).await?;
         let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?)).await;
-        let mut interpreter = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
+        let (mut interpreter, compiled) = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
         // Its start was nobody's job, and will not be counted as one's.
         interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;
-        Ok(Self { id, sandbox, interpreter: Some(interpreter) })
+        Ok(Self { id, sandbox, interpreter: Some(interpreter), compiled })
     }
 
     /// Whether it can still serve; an interpreter may have been ended by whatever ends processes.
@@ -50,9 +51,9 @@ impl Waiting {
     }
 }
 
-fn process(runtime: &Runtime, ahead: &Ahead) -> ProcessSpec {
+fn process(runtime: &Runtime, ahead: &Ahead, compiled: Option<&[u8]>) -> ProcessSpec {
     ProcessSpec {
-        argv: ahead.argv(runtime),
+        argv: ahead.argv(runtime, compiled),
         env: default_env(),
         cwd: workspace(),
         make_cwd: false,
@@ -74,23 +75,29 @@ pub(crate) struct Interpreter {
 }
 
 impl Interpreter {
-    /// Waits until it has started.
-    async fn ready(process: Box<dyn Process>) -> Result<Self> {
+    /// Waits until it has started, and for what it tells of its code.
+    async fn ready(process: Box<dyn Process>) -> Result<(Self, Option<Arc<[u8]>>)> {
         let gone = || BackendError::Gone { cause: "the interpreter ended before it was ready".to_owned() };
         let mut stdout = process.take_stdout().ok_or_else(gone)?;
-        let mut first = [0; READY.len()];
-        match stdout.read_exact(&mut first).await {
-            Ok(_) if first == READY => {
-                Ok(Self { process, cpu_time_ms: None, stdout: Mutex::new(Some(stdout)) })
-            }
-            _ => Err(gone()),
-        }
+        let compiled = read_ready(&mut stdout).await.map_err(|_| gone())?;
+        Ok((Self { process, cpu_time_ms: None, stdout: Mutex::new(Some(stdout)) }, compiled))
     }
 
     fn has_ended(&self) -> bool {
         let wait = pin!(self.process.wait());
         matches!(wait.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
     }
+}
+
+async fn read_ready(stdout: &mut Reader) -> io::Result<Option<Arc<[u8]>>> {
+    let is_ready = stdout.read_u8().await? == READY;
+    let len = stdout.read_u32_le().await? as usize;
+    if !is_ready || len > COMPILED_MAX_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut compiled = vec![0; len];
+    stdout.read_exact(&mut compiled).await?;
+    Ok(Some(compiled.into()).filter(|_| len > 0))
 }
 
 impl fmt::Debug for Interpreter {

@@ -17,6 +17,8 @@ pub struct Ahead {
     /// The words after the program's name, the last of which is the code that waits.
     flag: &'static str,
     boot: &'static str,
+    /// Whether it tells that code compiled, and can be started with that.
+    is_compiled: bool,
     /// Names of variables, or how they begin, that the interpreter looks at while it starts.
     looked_at: &'static [&'static str],
     /// What one that waits takes of the machine's memory, rounded up from measurements.
@@ -26,23 +28,48 @@ pub struct Ahead {
 /// What the C library looks at when a program starts.
 const LIBC: [&str; 7] = ["LD_", "LC_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "LANGUAGE"];
 
-pub(super) static PYTHON: Ahead =
-    Ahead { flag: "-c", boot: include_str!("python.py"), looked_at: &["PYTHON"], idle_bytes: 8 << 20 };
+pub(super) static PYTHON: Ahead = Ahead {
+    flag: "-c",
+    boot: include_str!("python.py"),
+    is_compiled: true,
+    looked_at: &["PYTHON"],
+    idle_bytes: 8 << 20,
+};
 
 pub(super) static NODE: Ahead = Ahead {
     flag: "-e",
     boot: include_str!("node.js"),
+    is_compiled: false,
     looked_at: &["NODE_", "UV_", "OPENSSL_", "SSL_", "ICU_", "NO_COLOR", "FORCE_COLOR"],
     idle_bytes: 24 << 20,
 };
 
-/// What an interpreter writes when it waits.
-pub(crate) const READY: &[u8] = b"\0";
+/// What an interpreter writes when it waits. Behind it are the length of its code compiled, in four bytes, and that,
+/// which is nothing if there is no use in it.
+pub(crate) const READY: u8 = 0;
+
+/// Code that is longer than this compiled is none of ours.
+pub(crate) const COMPILED_MAX_BYTES: usize = 32 << 10;
+
+/// How the function that waits is called by what tells of it; the rest of the text stays as it is.
+const TELLING_CALL: &str = "_boot = _boot(True)\n";
+
+/// Reading compiled code takes a fraction of the time that compiling it does, and a text takes the place of a text:
+/// the program that comes has the same frames below it.
+fn with_compiled(boot: &str, code: &[u8]) -> Option<String> {
+    let (_, rest) = boot.split_once(TELLING_CALL)?;
+    let escaped = code.escape_ascii();
+    Some(format!(
+        "_boot = type(lambda: 0)(__import__('marshal').loads(b'{escaped}'), globals())(False)\n{rest}"
+    ))
+}
 
 impl Ahead {
-    /// The words that start the interpreter.
-    pub(crate) fn argv(&self, runtime: &Runtime) -> Vec<String> {
-        [runtime.program, self.flag, self.boot].map(str::to_owned).to_vec()
+    /// The words that start the interpreter. `compiled` is what another one of the same image has told.
+    pub(crate) fn argv(&self, runtime: &Runtime, compiled: Option<&[u8]>) -> Vec<String> {
+        let compiled = compiled.filter(|_| self.is_compiled).and_then(|code| with_compiled(self.boot, code));
+        let boot = compiled.unwrap_or_else(|| self.boot.to_owned());
+        vec![runtime.program.to_owned(), self.flag.to_owned(), boot]
     }
 
     /// Whether a program can be given to an interpreter that has started without it. `requested` is what its

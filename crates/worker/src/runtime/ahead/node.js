@@ -15,7 +15,7 @@
     compile("import('fs')").runInThisContext().catch(() => {});
   } catch {}
   process.emitWarning = emitWarning;
-  fs.writeSync(1, "\0");
+  fs.writeSync(1, "\0\0\0\0\0");
   const take = (count) => {
     const bytes = Buffer.alloc(count);
     for (let at = 0; at < count; ) {

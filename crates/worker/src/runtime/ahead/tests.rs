@@ -28,3 +28,16 @@ fn code_that_cannot_be_an_argument_needs_a_new_one() {
     assert!(!PYTHON.takes("a\0b", &[]));
     assert!(!PYTHON.takes(&"#".repeat(INLINE_CODE_MAX_BYTES + 1), &[]));
 }
+
+#[test]
+fn compiled_code_is_a_text_of_its_own_kind() {
+    let runtime = crate::runtime::by_name("lang", "python").unwrap();
+    let plain = PYTHON.argv(runtime, None);
+    let compiled = PYTHON.argv(runtime, Some(b"a\0b'\\\n\xff"));
+    assert_eq!((&plain[..2], plain[2].as_str()), (&compiled[..2], PYTHON.boot));
+    assert!(compiled[2].contains(r"loads(b'a\x00b\'\\\n\xff')"), "{}", compiled[2]);
+    // It ends with the same lines, which are what lies below the program.
+    let rest = |text: &str| text.lines().rev().take(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rest(&compiled[2]), rest(PYTHON.boot));
+    assert_eq!(NODE.argv(runtime, Some(b"a"))[2], NODE.boot);
+}
