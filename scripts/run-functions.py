@@ -3,7 +3,7 @@
 
 usage: scripts/run-functions.py BINARY >scripts/run-functions.txt
 
-BINARY is a build with its names (target/*/release-names/cofferdam). Needs root, for it runs BINARY step by step, and
+BINARY is a build with its names (target/*/release/cofferdam-names). Needs root, for it runs BINARY step by step, and
 every process that comes of it until that executes something else. Takes two minutes. Worth doing again when much of
 `run` has changed: what the list lacks is still there, only further away.
 """
