@@ -238,7 +238,14 @@ pub struct StatFs {
     spare: [i64; 4],
 }
 
-pub fn statfs(fd: RawFd) -> Result<StatFs> {
+pub fn statfs(path: &CStr) -> Result<StatFs> {
+    let mut stat = StatFs::default();
+    // SAFETY: the path is NUL-terminated, stat has the kernel's layout, and both live across the call.
+    check(unsafe { libc::syscall(libc::SYS_statfs, ptr(path), &mut stat) })?;
+    Ok(stat)
+}
+
+pub fn fstatfs(fd: RawFd) -> Result<StatFs> {
     let mut stat = StatFs::default();
     // SAFETY: stat has the kernel's layout and lives across the call.
     check(unsafe { libc::syscall(libc::SYS_fstatfs, fd, &mut stat) })?;

@@ -85,7 +85,7 @@ impl Connection {
     /// What the filesystem of the sandbox's files has left.
     pub(crate) fn files(&self) -> Option<sys::StatFs> {
         let workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
-        workspace.as_ref().and_then(|folder| sys::statfs(folder.as_raw_fd()).ok())
+        workspace.as_ref().and_then(|folder| sys::fstatfs(folder.as_raw_fd()).ok())
     }
 
     /// Lets go of the sandbox's files, which would keep their filesystem mounted.

@@ -130,7 +130,7 @@ fn check_space(root: &Path, bytes: u64) -> Result<()> {
 fn statfs(folder: &Path) -> io::Result<sys::StatFs> {
     let path = CString::new(folder.as_os_str().as_encoded_bytes())?;
     let fd = sys::open(sys::CWD, &path, libc::O_PATH | libc::O_DIRECTORY, 0)?;
-    Ok(sys::statfs(fd.as_raw_fd())?)
+    Ok(sys::fstatfs(fd.as_raw_fd())?)
 }
 
 /// A file that is gone with its last descriptor.

@@ -4,7 +4,6 @@ use super::BASE;
 use crate::sys;
 use std::ffi::CString;
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -49,10 +48,8 @@ fn usual_place() -> Option<Layout> {
     let mut mounts = Vec::with_capacity(USED_V1.len());
     for controller in USED_V1 {
         let path = format!("/sys/fs/cgroup/{controller}");
-        let open =
-            sys::open(sys::CWD, &CString::new(path.as_str()).ok()?, libc::O_PATH | libc::O_DIRECTORY, 0);
-        let is_v1 = open.and_then(|fd| sys::statfs(fd.as_raw_fd())).is_ok_and(|stat| stat.kind == CGROUP_V1);
-        if is_v1 {
+        let found = sys::statfs(&CString::new(path.as_str()).ok()?);
+        if found.is_ok_and(|stat| stat.kind == CGROUP_V1) {
             mounts.push((controller.to_owned(), PathBuf::from(path)));
         }
     }

@@ -1,6 +1,6 @@
 //! The proofs behind the isolation report: each control is looked at from inside, after the fact.
 
-use super::{InitPlan, Kit, Overlay};
+use super::{InitPlan, Kit};
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps};
 use cofferdam_core::Control;
@@ -35,15 +35,6 @@ fn maps_away_from_root(map: &[u8]) -> bool {
         })
 }
 
-fn mount_flags(path: &CStr, wanted: i64) -> bool {
-    flags_of(path).is_ok_and(|stat| stat.flags & wanted == wanted)
-}
-
-fn flags_of(path: &CStr) -> sys::Result<sys::StatFs> {
-    let fd = sys::open(sys::CWD, path, libc::O_PATH, 0)?;
-    sys::statfs(fd.as_raw_fd())
-}
-
 const RDONLY: i64 = libc::ST_RDONLY as i64;
 const NOSUID: i64 = libc::ST_NOSUID as i64;
 const NODEV: i64 = 4;
@@ -63,27 +54,31 @@ pub(super) fn init(plan: &InitPlan<'_>, seen: &mut ControlSet) {
     seen.set(Control::InitSeccomp, filtered(libc::SYS_bpf));
 }
 
+/// Each mount is looked at once, for all that it shows.
 fn root_and_files(plan: &InitPlan<'_>, seen: &mut ControlSet) {
     const OVERLAY: i64 = 0x794c_7630;
-    if let Ok(root) = flags_of(c"/") {
-        seen.set(Control::ReadOnlyRoot, root.flags & RDONLY != 0);
-    }
-    let parts = plan.overlays.iter().map(|overlay| part_path(&overlay.target));
-    // The host's own root may be an overlay, too: the sandbox's is another one.
-    let private = |overlay: &Overlay| {
+    const STRICT: i64 = NOSUID | NODEV;
+    let has = |stat: &sys::StatFs, flags: i64| stat.flags & flags == flags;
+    let (mut private, mut flags_hold) = (true, true);
+    for overlay in &plan.overlays {
         let path = part_path(&overlay.target);
-        flags_of(path).is_ok_and(|stat| stat.kind == OVERLAY)
-            && sys::stat_at(sys::CWD, path, 0).is_ok_and(|stat| stat.st_dev != overlay.plain_device)
-    };
-    seen.set(Control::PrivateRoot, plan.overlays.iter().all(private));
-    let strict = [c"/workspace", c"/tmp", c"/dev/shm", c"/proc"];
-    let flags_hold = parts.chain(strict).all(|path| mount_flags(path, NOSUID | NODEV));
-    seen.set(Control::MountFlags, flags_hold && mount_flags(c"/dev", NOSUID));
-    if let Ok(files) = flags_of(c"/workspace") {
-        let bytes = files.blocks.saturating_mul(files.block_bytes as u64);
-        seen.set(Control::DiskLimit, bytes > 0 && bytes <= plan.files_bytes.next_multiple_of(4096));
-        seen.set(Control::InodeLimit, files.inodes > 0 && files.inodes <= plan.files_inodes);
+        let Ok(part) = sys::statfs(path) else { return };
+        // The host's own root may be an overlay, too: the sandbox's is another one.
+        private &= part.kind == OVERLAY
+            && sys::stat_at(sys::CWD, path, 0).is_ok_and(|stat| stat.st_dev != overlay.plain_device);
+        flags_hold &= has(&part, STRICT);
+        seen.set(Control::ReadOnlyRoot, path == c"/" && has(&part, RDONLY));
     }
+    seen.set(Control::PrivateRoot, private);
+    let (Ok(files), Ok(proc)) = (sys::statfs(c"/workspace"), sys::statfs(c"/proc")) else { return };
+    seen.set(Control::ProcReadOnly, has(&proc, RDONLY));
+    let bytes = files.blocks.saturating_mul(files.block_bytes as u64);
+    seen.set(Control::DiskLimit, bytes > 0 && bytes <= plan.files_bytes.next_multiple_of(4096));
+    seen.set(Control::InodeLimit, files.inodes > 0 && files.inodes <= plan.files_inodes);
+    let holds = |path: &CStr, flags: i64| sys::statfs(path).is_ok_and(|stat| has(&stat, flags));
+    flags_hold &= has(&files, STRICT) && has(&proc, STRICT);
+    flags_hold &= holds(c"/tmp", STRICT) && holds(c"/dev/shm", STRICT) && holds(c"/dev", NOSUID);
+    seen.set(Control::MountFlags, flags_hold);
 }
 
 /// The path that a target below `/new` has after the pivot.
@@ -104,7 +99,6 @@ fn proc(seen: &mut ControlSet) {
     };
     let covered = [c"/proc/sys", c"/proc/kallsyms", c"/proc/keys", c"/proc/cmdline"];
     seen.set(Control::ProcMasked, covered.into_iter().all(masked));
-    seen.set(Control::ProcReadOnly, mount_flags(c"/proc", RDONLY));
 }
 
 /// The usual five are there, and the host's own are not.

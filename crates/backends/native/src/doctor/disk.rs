@@ -60,7 +60,7 @@ fn space(name: &str, folder: &Path, least: ByteSize) -> Check {
 fn free_bytes(folder: &Path) -> Option<u64> {
     let path = CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
     let fd = sys::open(sys::CWD, &path, libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
-    let stat = sys::statfs(fd.as_raw_fd()).ok()?;
+    let stat = sys::fstatfs(fd.as_raw_fd()).ok()?;
     Some(stat.blocks_available.saturating_mul(u64::try_from(stat.block_bytes).ok()?))
 }
 

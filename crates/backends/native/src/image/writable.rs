@@ -14,7 +14,7 @@ pub(super) fn can_change_owners(folder: &Path) -> bool {
     let kind = || -> Option<i64> {
         let path = CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
         let fd = sys::open(sys::CWD, &path, libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
-        sys::statfs(fd.as_raw_fd()).ok().map(|stat| stat.kind)
+        sys::fstatfs(fd.as_raw_fd()).ok().map(|stat| stat.kind)
     };
     // A folder that is not there is somebody else's error to tell.
     kind().is_none_or(|kind| has_id_mapped_mounts(kind, kernel_version()))
