@@ -19,7 +19,7 @@ use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -186,6 +186,17 @@ impl NativeSandbox {
         if is_plain { Ok(file) } else { Err(report::not_plain(path)) }
     }
 
+    /// By init: without root, the host may not change what is the sandbox user's.
+    async fn ask_set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + 64];
+        let message = protocol::encode_set_mode(&mut buffer, request, mode, path.relative());
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(path, errno)),
+        }
+    }
+
     async fn socket(&self, family: i32) -> Result<OwnedFd> {
         let request = self.connection.next();
         let mut buffer = [0; 64];
@@ -281,10 +292,10 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        // Before its mode, which may be one that lets nobody in.
         let folder = std::fs::File::from(self.open(path, READ | libc::O_DIRECTORY, 0, false).await?);
-        let failed = |e| BackendError::failed(format!("setting the mode of {path}"), e);
         // The sticky bit is kept; set-id bits are not.
-        folder.set_permissions(std::fs::Permissions::from_mode(mode & 0o1777)).map_err(failed)?;
+        self.ask_set_mode(path, mode & 0o1777).await?;
         set_modified(&folder, modified_ms);
         Ok(())
     }
@@ -311,13 +322,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
-        let request = self.connection.next();
-        let mut buffer = vec![0; path.as_str().len() + 64];
-        let message = protocol::encode_set_mode(&mut buffer, request, mode & 0o777, path.relative());
-        match self.connection.ask(request, message.map_err(too_large)?).await? {
-            (0, _) => Ok(()),
-            (errno, _) => Err(report::file_error(path, errno)),
-        }
+        self.ask_set_mode(path, mode & 0o777).await
     }
 
     async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
