@@ -7,7 +7,7 @@ use crate::host;
 use crate::inventory::Inventory;
 use crate::lab::Lab;
 use crate::mutation;
-use crate::place::{self, State};
+use crate::place::{self, Place, State};
 use crate::report::{HEADING, Report, line, mutant_line};
 use crate::row::{Row, Seen};
 use crate::runs;
@@ -85,7 +85,10 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
     for service in case.service.iter().filter(|service| args.wants(&[id, &service.attack])) {
         if service.in_states {
             if !lab.without_service && lab.cofferdam.is_some() {
-                report.rows.extend(service::run_in_states(lab, id, service).await);
+                // What a session is enclosed by is looked at in every state, however little time there is.
+                let states =
+                    if id.starts_with("session-") { State::ALL.to_vec() } else { states(args, report) };
+                report.rows.extend(service::run_in_states(lab, id, service, &states).await);
             }
             continue;
         }
@@ -97,10 +100,23 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
     }
 }
 
+/// All of them, or with `--quick` one after the other.
+fn states(args: &Args, report: &mut Report) -> Vec<State> {
+    if !args.quick {
+        return State::ALL.to_vec();
+    }
+    let so_far = report.rows.iter().filter(|row| row.place != Place::Run).count();
+    if so_far == 0 {
+        let how = "each in one of the four states, in turn".to_owned();
+        report.shortened.push(("in sessions".to_owned(), how));
+    }
+    vec![State::ALL[so_far % State::ALL.len()]]
+}
+
 /// The case's probes in sessions of every state.
 async fn run_in_sessions(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mut Report) {
     for run in case.runs.iter().filter(|run| args.wants(&[id, &run.probe])) {
-        for state in State::ALL {
+        for state in states(args, report) {
             let row = match (&run.not_in_sessions, run.image) {
                 (Some(reason), _) => Row::not_applicable(id, &run.probe, reason).in_session(state),
                 (None, ImageKind::Planted) => {

@@ -44,6 +44,11 @@ impl Ward {
         self.target.operator()
     }
 
+    /// A file of the server's own, and what is in it.
+    pub(crate) fn secret_file(&self) -> (String, String) {
+        (self.target.data().join("admin.key").display().to_string(), self.target.key.clone())
+    }
+
     fn create(&self) -> Result<String, Stop> {
         let limits = json!({"memory_bytes": MEMORY_BYTES, "pids": PIDS, "disk_bytes": DISK_BYTES, "cpus": 1});
         let made = self.client().post("/v1/sessions", &json!({"ttl_seconds": 900, "limits": limits}))?;

@@ -141,33 +141,30 @@ fn special(ward: &Ward, patient: &Patient) -> Outcome {
     Ok(format!("done after {} ms", took.as_millis()))
 }
 
-/// A file that changes places with a link to one of the host, while it is read.
+/// A file that changes places with a link to one of the server's, while it is read.
 fn exchanged(ward: &Ward, patient: &Patient) -> Outcome {
     let (client, id) = (ward.client(), patient.id.as_str());
     shell(&client, id, "mkdir race")?;
-    let command = json!({"command": [PROBE, "files-05", "/workspace/race", "/etc/hostname", "8"]});
+    let (file, secret) = ward.secret_file();
+    let command = json!({"command": [PROBE, "files-05", "/workspace/race", file, "6"]});
     client.post(&format!("/v1/sessions/{id}/processes"), &command)?;
     let began = Instant::now();
-    let (mut read, mut tried) = (0, 0);
-    let secret = std::fs::read_to_string("/etc/passwd")?;
+    let (mut read, mut refused) = (0, 0);
     while began.elapsed() < Duration::from_secs(2) {
-        let listed = shell_names(ward, patient)?;
-        for name in &listed {
-            let answer = client.get(&format!("/v1/sessions/{id}/files?path=/workspace/race/{name}"))?;
-            tried += 1;
-            read += usize::from(answer.is_good());
-            broke_if(answer.text() == secret, || format!("{name} is the host's file"))?;
+        let path = format!("/v1/sessions/{id}/files?path=/workspace/race/swap");
+        match client.send("GET", &path, "", b"") {
+            Ok(answer) => {
+                broke_if(answer.text().contains(&secret), || "the server's file was read".to_owned())?;
+                let count = if answer.is_good() { &mut read } else { &mut refused };
+                *count += 1;
+            }
+            // It was a file when it was looked at, and a link when it was opened: the answer is cut off.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => refused += 1,
+            Err(error) => return Err(error.into()),
         }
     }
-    needs(tried > 0, || "nothing races".to_owned())?;
-    Ok(format!("{tried} reads, {read} of them of the file, none of the link"))
-}
-
-fn shell_names(ward: &Ward, patient: &Patient) -> Result<Vec<String>, Stop> {
-    let path = format!("/v1/sessions/{}/files/list?path=/workspace/race", patient.id);
-    let listed = ward.client().get(&path)?.json();
-    let names = listed["entries"].as_array().cloned().unwrap_or_default();
-    Ok(names.iter().filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect())
+    needs(read > 0 && refused > 0, || format!("no race: {read} read, {refused} refused"))?;
+    Ok(format!("{} reads: {read} of the file, {refused} refused, none of the link", read + refused))
 }
 
 fn hostile(ward: &Ward, patient: &Patient) -> Outcome {
