@@ -79,7 +79,8 @@ main() {
     [ "$failures" = 0 ]
 
     note "killing the service ${SOAK_KILLS:-1000} times"
-    COFFERDAM_KILLS=${SOAK_KILLS:-1000} cargo test -p cofferdam-cli --test serve -- faults:: --nocapture
+    COFFERDAM_KILLS=${SOAK_KILLS:-1000} COFFERDAM_SESSION_KILLS=${SOAK_KILLS:-1000} \
+        cargo test -p cofferdam-cli --test serve -- faults:: --nocapture
 }
 
 main

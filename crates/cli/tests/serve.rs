@@ -60,6 +60,8 @@ mod roles;
 mod secrets;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/session_faults.rs"]
+mod session_faults;
 #[path = "serve/session_files.rs"]
 mod session_files;
 #[path = "serve/sessions.rs"]

@@ -57,6 +57,8 @@ pub(crate) struct Run {
     pub(crate) image: ImageKind,
     /// Another CPU limit than the suite's.
     pub(crate) cpus: Option<String>,
+    /// Why it is not made in sessions, though its group is.
+    pub(crate) not_in_sessions: Option<String>,
 }
 
 /// What is different in a mode, and why.
@@ -107,6 +109,9 @@ pub(crate) struct Service {
     pub(crate) does: String,
     /// Why it is not made on the twin.
     pub(crate) no_control: Option<String>,
+    /// Made in a session of each state.
+    #[serde(default)]
+    pub(crate) in_states: bool,
     /// What `--quick` does instead; absent = it is as quick as the others.
     pub(crate) quick: Option<String>,
 }

@@ -74,6 +74,7 @@ fn every_attack_on_the_service_is_named_and_exists() {
     let named = catalogue.case.values().flat_map(|case| &case.service).map(|service| service.attack.as_str());
     let mut named: Vec<&str> = named.collect();
     let mut known: Vec<&str> = crate::service::ATTACKS.iter().map(|(name, _)| *name).collect();
+    known.extend(crate::service::sessions::states::ALL.iter().map(|(name, _)| *name));
     named.sort_unstable();
     known.sort_unstable();
     assert_eq!(named, known);

@@ -3,6 +3,8 @@
 use crate::mode::{self, Mode};
 use crate::plants::Plants;
 use crate::probe::{self, Output};
+use crate::service::server::Ground;
+use crate::ward::Ward;
 use cofferdam_backend::{
     Backend, BackendError, Image, OomScope, Process, ProcessSpec, Sandbox, SandboxSpec, Stdio,
 };
@@ -15,6 +17,7 @@ use std::io::{self, Cursor};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio as HostStdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Small, so that going over it is quick and harmless where the limit is missing.
@@ -71,6 +74,8 @@ pub(crate) struct Lab {
     probe_bytes: Vec<u8>,
     launcher: PathBuf,
     launched: HashMap<(u64, bool), Launched>,
+    /// Where sessions are attacked; started when the first is.
+    ward: Option<Arc<Ward>>,
     /// Every slot that this run has used.
     pub(crate) slots: BTreeSet<u32>,
 }
@@ -117,6 +122,7 @@ impl Lab {
             probe_bytes: std::fs::read(probe)?,
             launcher,
             launched: HashMap::new(),
+            ward: None,
             slots: BTreeSet::new(),
         })
     }
@@ -181,6 +187,19 @@ impl Lab {
         cell.sandbox.write_file(&guest(PROBE), 0o755, content).await.map(drop)
     }
 
+    /// The server whose sessions are attacked, or why there is none.
+    pub(crate) fn ward(&mut self) -> Result<Arc<Ward>, String> {
+        if let Some(ward) = &self.ward {
+            return Ok(Arc::clone(ward));
+        }
+        let cofferdam = self.cofferdam.as_ref().ok_or("--cofferdam was not given")?;
+        let ground = Ground::product(cofferdam, self.quick);
+        let opened = Ward::open(&ground, &self.probe, &self.plants.nonce);
+        let ward = Arc::new(opened.map_err(|stop| format!("{stop:?}"))?);
+        self.ward = Some(Arc::clone(&ward));
+        Ok(ward)
+    }
+
     /// Runs one probe in a sandbox of its own, which is gone afterwards.
     pub(crate) async fn run(&mut self, wish: &Wish, argv: &[&str]) -> Result<Output, String> {
         let cell = self.cell(wish).await.map_err(|e| format!("create: {e}"))?;
@@ -199,7 +218,7 @@ impl Lab {
     pub(crate) async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
         let mut words = vec![PROBE.to_owned()];
         for arg in argv {
-            words.push(self.plants.fill(arg, Some(cell)).map_err(|e| format!("{arg}: {e}"))?);
+            words.push(self.plants.fill(arg, Some(cell.slot)).map_err(|e| format!("{arg}: {e}"))?);
         }
         cell.sandbox.start(process(words)).await.map_err(|e| format!("start: {e}"))
     }

@@ -13,6 +13,7 @@ mod job;
 mod lab;
 mod mode;
 mod mutation;
+mod place;
 mod plants;
 mod probe;
 mod report;
@@ -20,6 +21,7 @@ mod row;
 mod runs;
 mod service;
 mod suite;
+mod ward;
 
 use args::Args;
 use catalogue::Catalogue;

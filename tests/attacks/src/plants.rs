@@ -1,6 +1,5 @@
 //! What the suite puts on the host for attacks to find, and takes away again.
 
-use crate::lab::Cell;
 use crate::mode;
 use cofferdam_linux::launcher::default_runtime_folder;
 use std::fs::{self, File};
@@ -98,14 +97,14 @@ impl Plants {
         })
     }
 
-    /// What the catalogue's `{names}` stand for; some are of a sandbox.
-    pub(crate) fn fill(&self, text: &str, cell: Option<&Cell>) -> io::Result<String> {
+    /// What the catalogue's `{names}` stand for; some are of a sandbox, which has this slot.
+    pub(crate) fn fill(&self, text: &str, slot: Option<u32>) -> io::Result<String> {
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let half = |text: String, second: bool| {
             let (a, b) = text.split_at(text.len() / 2);
             if second { b } else { a }.to_owned()
         };
-        let slot = || cell.map(|cell| cell.slot).ok_or_else(|| io::Error::other("there is no sandbox yet"));
+        let own = || slot.ok_or_else(|| io::Error::other("there is no sandbox yet"));
         let value = |name: &str| -> io::Result<String> {
             Ok(match name {
                 "nonce_a" => half(self.nonce.clone(), false),
@@ -117,8 +116,8 @@ impl Plants {
                 "host_folder" => self.folder.display().to_string(),
                 "boot_id_a" => half(read("/proc/sys/kernel/random/boot_id")?, false),
                 "boot_id_b" => half(read("/proc/sys/kernel/random/boot_id")?, true),
-                "uid_first" => mode::parent_ids(slot()?).start.to_string(),
-                "uid_count" => mode::parent_ids(slot()?).len().to_string(),
+                "uid_first" => mode::parent_ids(own()?).start.to_string(),
+                "uid_count" => mode::parent_ids(own()?).len().to_string(),
                 "key_description" | "shm_name" | "abstract" => self.name.clone(),
                 "sysv_key" => self.sysv_key.to_string(),
                 "port" => self.port.to_string(),
@@ -133,7 +132,7 @@ impl Plants {
         };
         let Some((before, rest)) = text.split_once('{') else { return Ok(text.to_owned()) };
         let (name, after) = rest.split_once('}').ok_or_else(|| io::Error::other("{ without }"))?;
-        Ok(format!("{before}{}{}", value(name)?, self.fill(after, cell)?))
+        Ok(format!("{before}{}{}", value(name)?, self.fill(after, slot)?))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::catalogue::Catalogue;
 use crate::mode::Mode;
 use crate::mutation::Mutant;
+use crate::place::{Place, State};
 use crate::row::{Row, Seen};
 use cofferdam_core::Control;
 use serde::Serialize;
@@ -151,6 +152,15 @@ impl Report {
             self.not_applicable.len(),
             self.later.len()
         );
+        let in_state = |state: State| {
+            let here = || self.rows.iter().filter(move |row| row.place == Place::Session(state));
+            let (held, run) =
+                (here().filter(|row| row.passed()).count(), here().filter(|row| !row.was_not_run()).count());
+            format!("{} {held} of {run}", state.name())
+        };
+        if self.rows.iter().any(|row| row.place != Place::Run) {
+            let _ = write!(text, "\nin sessions: {}", State::ALL.map(in_state).join(", "));
+        }
         if !self.mutants.is_empty() {
             let killed_mutants = || self.mutants.iter().filter(|mutant| mutant.reason.is_none());
             let alone = killed_mutants()
@@ -174,6 +184,9 @@ fn names(controls: &[Control]) -> String {
 fn left_out(row: &Row) -> String {
     if let Some(twin) = &row.twin {
         return twin.clone();
+    }
+    if let Place::Session(state) = row.place {
+        return format!("in a {} session", state.name());
     }
     match (row.left_out.is_empty(), row.behind.is_empty()) {
         (true, _) => String::new(),

@@ -1,5 +1,6 @@
 //! What was seen of one attack.
 
+use crate::place::{Place, State};
 use cofferdam_core::Control;
 use serde::Serialize;
 use std::time::Duration;
@@ -48,6 +49,7 @@ pub(crate) struct Row {
     /// What the control was made on, where that is not the product with something left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) twin: Option<String>,
+    pub(crate) place: Place,
     pub(crate) took_ms: u64,
 }
 
@@ -61,6 +63,7 @@ impl Row {
             wall,
             control,
             twin: None,
+            place: Place::Run,
             took_ms: 0,
         }
     }
@@ -73,6 +76,11 @@ impl Row {
 
     pub(crate) fn leaving_out(mut self, controls: &[Control]) -> Self {
         self.left_out = controls.to_vec();
+        self
+    }
+
+    pub(crate) fn in_session(mut self, state: State) -> Self {
+        self.place = Place::Session(state);
         self
     }
 

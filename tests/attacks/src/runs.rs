@@ -3,11 +3,14 @@
 use crate::catalogue::{ControlName, Expect, ImageKind, Run};
 use crate::lab::{Cell, Lab, Wish};
 use crate::mode;
+use crate::place::State;
 use crate::probe::Output;
 use crate::row::{Row, Seen};
+use crate::service::Stop;
 use cofferdam_core::Control;
 use cofferdam_linux::ControlSet;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What stands where a control was not tried because it was not asked for.
@@ -30,6 +33,42 @@ pub(crate) async fn run(lab: &mut Lab, case: &str, run: &Run) -> Row {
     row
 }
 
+/// The same probe as a step of a session. What it would do without a wall was seen in the run of its own.
+pub(crate) async fn run_in_session(lab: &mut Lab, case: &str, run: &Run, state: State) -> Row {
+    let began = Instant::now();
+    let wall = match attempt_in_session(lab, run, state).await {
+        Ok(output) => judge(lab, run, &output),
+        Err(error) => Seen::Error(error),
+    };
+    let control = Seen::Without("seen in a run of its own".to_owned());
+    Row::new(case, title(run), wall, control).in_session(state).took(began.elapsed())
+}
+
+async fn attempt_in_session(lab: &mut Lab, run: &Run, state: State) -> Result<Output, String> {
+    let ward = lab.ward()?;
+    let admitting = Arc::clone(&ward);
+    let patient = blocking(move || admitting.admit(state)).await?;
+    lab.slots.insert(patient.slot);
+    let mut words = vec![run.probe.clone()];
+    for arg in &run.args {
+        words.push(lab.plants.fill(arg, Some(patient.slot)).map_err(|e| format!("{arg}: {e}"))?);
+    }
+    blocking(move || {
+        let output = ward.run(&patient, &words);
+        ward.discharge(&patient)?;
+        output
+    })
+    .await
+}
+
+/// On a thread of its own, so that the neighbour's heart is listened to meanwhile.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?;
+    done.map_err(|stop| format!("{stop:?}"))
+}
+
 fn names(controls: &[ControlName]) -> Vec<Control> {
     controls.iter().map(|name| name.0).collect()
 }
@@ -49,6 +88,10 @@ async fn with_everything(lab: &mut Lab, run: &Run, behind: &[Control]) -> Seen {
         Ok(output) => output,
         Err(error) => return Seen::Error(error),
     };
+    judge(lab, run, &output)
+}
+
+fn judge(lab: &Lab, run: &Run, output: &Output) -> Seen {
     if output.contains(&lab.plants.nonce) {
         return Seen::Broke("the nonce came out".to_owned());
     }

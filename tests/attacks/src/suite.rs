@@ -1,12 +1,13 @@
 //! The whole run: every case in order, a neighbour's heart and the inventory after each, then the mutations.
 
 use crate::args::Args;
-use crate::catalogue::{Case, Catalogue};
+use crate::catalogue::{Case, Catalogue, ImageKind};
 use crate::heart::Heart;
 use crate::host;
 use crate::inventory::Inventory;
 use crate::lab::Lab;
 use crate::mutation;
+use crate::place::{self, Place, State};
 use crate::report::{HEADING, Report, line, mutant_line};
 use crate::row::{Row, Seen};
 use crate::runs;
@@ -67,6 +68,9 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
         let row = timeout(PATIENCE, runs::run(lab, id, run)).await;
         report.rows.push(row.unwrap_or_else(|_| hung(id, &run.probe)));
     }
+    if place::is_for_sessions(id) && !lab.without_service && lab.cofferdam.is_some() {
+        run_in_sessions(lab, args, id, case, report).await;
+    }
     for host in case.host.iter().filter(|host| args.wants(&[id, &host.driver])) {
         if let Some(reason) = host.not_on.get(&lab.mode) {
             report.rows.push(Row::not_applicable(id, &host.driver, reason));
@@ -79,10 +83,52 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
         }
     }
     for service in case.service.iter().filter(|service| args.wants(&[id, &service.attack])) {
+        if service.in_states {
+            if !lab.without_service && lab.cofferdam.is_some() {
+                // What a session is enclosed by is looked at in every state, however little time there is.
+                let states =
+                    if id.starts_with("session-") { State::ALL.to_vec() } else { states(args, report) };
+                report.rows.extend(service::run_in_states(lab, id, service, &states).await);
+            }
+            continue;
+        }
         let row = timeout(PATIENCE, service::run(lab, id, service)).await;
         report.rows.push(row.unwrap_or_else(|_| hung(id, &service.attack)));
         if let Some(short) = service.quick.as_ref().filter(|_| args.quick) {
             report.shortened.push((service.attack.clone(), short.clone()));
+        }
+    }
+}
+
+/// All of them, or with `--quick` one after the other.
+fn states(args: &Args, report: &mut Report) -> Vec<State> {
+    if !args.quick {
+        return State::ALL.to_vec();
+    }
+    let so_far = report.rows.iter().filter(|row| row.place != Place::Run).count();
+    if so_far == 0 {
+        let how = "each in one of the four states, in turn".to_owned();
+        report.shortened.push(("in sessions".to_owned(), how));
+    }
+    vec![State::ALL[so_far % State::ALL.len()]]
+}
+
+/// The case's probes in sessions of every state.
+async fn run_in_sessions(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mut Report) {
+    for run in case.runs.iter().filter(|run| args.wants(&[id, &run.probe])) {
+        for state in states(args, report) {
+            let row = match (&run.not_in_sessions, run.image) {
+                (Some(reason), _) => Row::not_applicable(id, &run.probe, reason).in_session(state),
+                (None, ImageKind::Planted) => {
+                    let reason = "a server has images of its store, and not of a folder";
+                    Row::not_applicable(id, &run.probe, reason).in_session(state)
+                }
+                (None, ImageKind::Host) => {
+                    let row = timeout(PATIENCE, runs::run_in_session(lab, id, run, state)).await;
+                    row.unwrap_or_else(|_| hung(id, &run.probe).in_session(state))
+                }
+            };
+            report.rows.push(row);
         }
     }
 }

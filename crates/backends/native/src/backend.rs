@@ -160,7 +160,8 @@ impl Backend for NativeBackend {
         let disk = self.make_disk(&spec).await?;
         let pending = self.begin(spec, disk)?;
         // Init finds the request waiting when it is done with the set-up.
-        let start = Connection::begin_start(&pending.sandbox.connection, process)?;
+        let connection = &pending.sandbox.connection;
+        let start = Connection::begin_start(connection, connection.first_turn()?, process)?;
         let sandbox: Box<dyn Sandbox> = Box::new(pending.finish().await?);
         let started = start.finish().await.map(|process| Box::new(process) as Box<dyn Process>);
         Ok((sandbox, started))

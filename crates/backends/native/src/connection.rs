@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
 
 /// What init answers to a request: an error number, and a descriptor if there was none.
 type Answer = (i32, Option<OwnedFd>);
@@ -23,10 +23,25 @@ pub(crate) type Ready = std::result::Result<ControlSet, (Stage, i32, ControlSet)
 /// How a start went: the host's ends of its stdio, or what failed.
 type Started = std::result::Result<socket::Fds, (Stage, i32, ControlSet)>;
 
+/// A start that init has not answered yet. Nothing is frozen while there is one: between joining its group and its
+/// first program the new process has init wait for it, and frozen there, both would.
+struct Starting {
+    told: oneshot::Sender<Started>,
+    _turn: StartTurn,
+}
+
+/// Held by each start until init has answered it, whoever waits for that.
+pub(crate) type StartTurn = OwnedRwLockReadGuard<()>;
+
+/// Held while nothing may be started.
+pub(crate) type NoStarts = OwnedRwLockWriteGuard<()>;
+
 #[derive(Default)]
 pub(crate) struct Waiting {
     ready: Option<oneshot::Sender<Ready>>,
-    starts: HashMap<u32, oneshot::Sender<Started>>,
+    starts: HashMap<u32, Starting>,
+    /// Whether init has started anything: before that it makes a process ahead, when it likes.
+    has_started: bool,
     answers: HashMap<u32, oneshot::Sender<Answer>>,
     pub(crate) processes: HashMap<u32, Arc<ProcessState>>,
     pub(crate) proven: ControlSet,
@@ -42,6 +57,7 @@ pub(crate) struct Connection {
     next: AtomicU32,
     /// A folder of the sandbox's files, for their filesystem's figures.
     workspace: Mutex<Option<OwnedFd>>,
+    turns: Arc<RwLock<()>>,
 }
 
 pub(crate) type ReadyReceiver = oneshot::Receiver<Ready>;
@@ -57,6 +73,7 @@ impl Connection {
             waiting: Mutex::new(waiting),
             next: AtomicU32::new(1),
             workspace: Mutex::default(),
+            turns: Arc::default(),
         });
         tokio::spawn(read_events(Arc::clone(&connection)));
         Ok((connection, receiver))
@@ -139,13 +156,14 @@ impl Connection {
             }
             Event::Started { process, controls } => {
                 waiting.proven = waiting.proven.union(controls);
-                if let Some(sender) = waiting.starts.remove(&process) {
-                    let _ = sender.send(Ok(fds));
+                waiting.has_started = true;
+                if let Some(start) = waiting.starts.remove(&process) {
+                    let _ = start.told.send(Ok(fds));
                 }
             }
             Event::NotStarted { process, stage, errno, missing } => {
-                if let Some(sender) = waiting.starts.remove(&process) {
-                    let _ = sender.send(Err((stage, errno, missing)));
+                if let Some(start) = waiting.starts.remove(&process) {
+                    let _ = start.told.send(Err((stage, errno, missing)));
                 }
             }
             Event::Exited { process, status } => {
@@ -164,14 +182,38 @@ impl Connection {
 }
 
 impl Connection {
+    /// Waits until something may be started.
+    pub(crate) async fn start_turn(&self) -> StartTurn {
+        Arc::clone(&self.turns).read_owned().await
+    }
+
+    /// The turn of a sandbox that is being made: nobody can have paused it.
+    pub(crate) fn first_turn(&self) -> Result<StartTurn> {
+        Arc::clone(&self.turns).try_read_owned().map_err(|_| gone())
+    }
+
+    /// Waits until init has answered every start, and is not about to make a process of its own accord.
+    pub(crate) async fn no_starts(&self) -> Result<NoStarts> {
+        let mut turn = Arc::clone(&self.turns).write_owned().await;
+        if !self.waiting().has_started {
+            self.probe(turn.downgrade()).await?;
+            turn = Arc::clone(&self.turns).write_owned().await;
+        }
+        Ok(turn)
+    }
+
     /// Sends a start request; init may get to it later. What comes of it is for `finish`.
-    pub(crate) fn begin_start(connection: &Arc<Self>, spec: ProcessSpec) -> Result<PendingStart> {
+    pub(crate) fn begin_start(
+        connection: &Arc<Self>,
+        turn: StartTurn,
+        spec: ProcessSpec,
+    ) -> Result<PendingStart> {
         let id = connection.next();
         let state = Arc::new(ProcessState::new(id));
-        let (sender, receiver) = oneshot::channel();
+        let (told, receiver) = oneshot::channel();
         {
             let mut waiting = connection.waiting();
-            waiting.starts.insert(id, sender);
+            waiting.starts.insert(id, Starting { told, _turn: turn });
             waiting.processes.insert(id, Arc::clone(&state));
         }
         let pending = PendingStart { connection: Arc::clone(connection), state, spec, receiver };
@@ -219,13 +261,16 @@ impl Connection {
     }
 
     /// Has a process prove its walls; what it proved is in `waiting` afterwards.
-    pub(crate) async fn probe(&self) -> Result<()> {
+    pub(crate) async fn probe(&self, turn: StartTurn) -> Result<()> {
         let id = self.next();
-        let (sender, receiver) = oneshot::channel();
-        self.waiting().starts.insert(id, sender);
         let mut buffer = [0; 16];
         let message = protocol::encode_probe(&mut buffer, id).map_err(too_large)?;
-        self.send(message, &[])?;
+        let (told, receiver) = oneshot::channel();
+        self.waiting().starts.insert(id, Starting { told, _turn: turn });
+        if let Err(error) = self.send(message, &[]) {
+            self.forget(id);
+            return Err(error);
+        }
         match receiver.await.map_err(|_| gone())? {
             Ok(_) => Ok(()),
             Err((stage, errno, missing)) => Err(report::probe_error(stage, errno, missing)),

@@ -15,13 +15,14 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Removes groups that a killed launcher left: those of ranges that nobody holds. Where processes live on in
-    /// one, its range is set aside.
+    /// Removes groups that a killed launcher left: those of ranges that nobody holds. What was frozen in one was killed
+    /// with its launcher, and dies now. Where processes live on in one, its range is set aside.
     pub(crate) fn sweep(&self, slots: &Slots) {
         let began = Instant::now();
         for name in self.layout.groups() {
             let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
             let Some(Ok(Some(slot))) = number.map(|number| slots.try_take(number)) else { continue };
+            let _ = self.layout.thaw_for_kill(&name);
             while self.cgroups.remove(&name).is_err() {
                 if began.elapsed() > SWEEP_PATIENCE {
                     // A range that is not marked is still guarded: its group cannot be made anew.

@@ -1,6 +1,6 @@
 //! One sandbox, as the host holds it: a socket to its init, and its group on the host.
 
-use crate::connection::{Connection, gone, too_large};
+use crate::connection::{Connection, NoStarts, gone, too_large};
 use crate::groups::Groups;
 use crate::launcher::Launcher;
 use crate::ports::{self, V4, V6};
@@ -19,9 +19,9 @@ use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
 use cofferdam_linux::slots::Slot;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 /// A sandbox of this machine.
@@ -35,7 +35,8 @@ pub(crate) struct NativeSandbox {
     /// What the launcher proved and what its group enforces; init adds to it.
     pub(crate) proven: ControlSet,
     is_destroyed: tokio::sync::Mutex<bool>,
-    is_paused: AtomicBool,
+    /// While it is paused, or on the way there.
+    paused: tokio::sync::Mutex<Option<NoStarts>>,
     /// The limits in force; none while they are not known, after a change that failed half-way.
     limits: Mutex<Option<CgroupLimits>>,
     /// Whether the launcher looks after it, and so removes its group.
@@ -122,7 +123,7 @@ impl NativeSandbox {
             groups,
             proven: ControlSet::EMPTY,
             is_destroyed: tokio::sync::Mutex::new(false),
-            is_paused: AtomicBool::new(false),
+            paused: tokio::sync::Mutex::default(),
             limits: Mutex::new(None),
             is_made: false,
         }
@@ -185,6 +186,17 @@ impl NativeSandbox {
         if is_plain { Ok(file) } else { Err(report::not_plain(path)) }
     }
 
+    /// By init: without root, the host may not change what is the sandbox user's.
+    async fn ask_set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        let request = self.connection.next();
+        let mut buffer = vec![0; path.as_str().len() + 64];
+        let message = protocol::encode_set_mode(&mut buffer, request, mode, path.relative());
+        match self.connection.ask(request, message.map_err(too_large)?).await? {
+            (0, _) => Ok(()),
+            (errno, _) => Err(report::file_error(path, errno)),
+        }
+    }
+
     async fn socket(&self, family: i32) -> Result<OwnedFd> {
         let request = self.connection.next();
         let mut buffer = [0; 64];
@@ -199,7 +211,8 @@ impl NativeSandbox {
 impl Sandbox for NativeSandbox {
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
         check_start(&self.spec, &spec)?;
-        let pending = Connection::begin_start(&self.connection, spec)?;
+        let turn = self.connection.start_turn().await;
+        let pending = Connection::begin_start(&self.connection, turn, spec)?;
         Ok(Box::new(pending.finish().await?))
     }
 
@@ -279,10 +292,10 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        // Before its mode, which may be one that lets nobody in.
         let folder = std::fs::File::from(self.open(path, READ | libc::O_DIRECTORY, 0, false).await?);
-        let failed = |e| BackendError::failed(format!("setting the mode of {path}"), e);
         // The sticky bit is kept; set-id bits are not.
-        folder.set_permissions(std::fs::Permissions::from_mode(mode & 0o1777)).map_err(failed)?;
+        self.ask_set_mode(path, mode & 0o1777).await?;
         set_modified(&folder, modified_ms);
         Ok(())
     }
@@ -309,13 +322,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
-        let request = self.connection.next();
-        let mut buffer = vec![0; path.as_str().len() + 64];
-        let message = protocol::encode_set_mode(&mut buffer, request, mode & 0o777, path.relative());
-        match self.connection.ask(request, message.map_err(too_large)?).await? {
-            (0, _) => Ok(()),
-            (errno, _) => Err(report::file_error(path, errno)),
-        }
+        self.ask_set_mode(path, mode & 0o777).await
     }
 
     async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
@@ -386,7 +393,7 @@ impl Sandbox for NativeSandbox {
     async fn isolation(&self) -> Result<IsolationReport> {
         if !self.connection.waiting().proven.has(Control::NoNewPrivs) {
             // No process has proven its walls yet, so one is made for that.
-            self.connection.probe().await?;
+            self.connection.probe(self.connection.start_turn().await).await?;
         }
         let proven = self.proven.union(self.connection.waiting().proven);
         Ok(report::isolation(&self.spec, proven, &self.groups.layout))
@@ -412,11 +419,27 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn pause(&self) -> Result<()> {
+        self.check_pausable()?;
+        if self.paused.lock().await.is_some() {
+            return Ok(());
+        }
+        let late =
+            || io::Error::new(io::ErrorKind::TimedOut, "a process is being started in it all the time");
+        let no_starts = tokio::time::timeout(START_PATIENCE, self.connection.no_starts()).await;
+        let no_starts = no_starts.map_err(|_| BackendError::failed("pausing", late()))??;
+        let mut paused = self.paused.lock().await;
+        // It may have ended while this waited.
+        self.check_pausable()?;
+        *paused = Some(no_starts);
         self.freeze(true).await
     }
 
     async fn resume(&self) -> Result<()> {
-        self.freeze(false).await
+        self.check_pausable()?;
+        let mut paused = self.paused.lock().await;
+        self.freeze(false).await?;
+        *paused = None;
+        Ok(())
     }
 
     async fn destroy(&self) -> Result<()> {
@@ -424,14 +447,14 @@ impl Sandbox for NativeSandbox {
         if *is_destroyed {
             return Ok(());
         }
-        if self.is_paused.load(Ordering::Relaxed) {
-            let _ = self.groups.layout.thaw_for_kill(&self.group());
-        }
+        // Nobody freezes it while the launcher ends it, and whoever waits for its end of a pause hears of this one.
+        let mut paused = self.paused.lock().await;
         self.connection.release_files();
         let answer = self.launcher.destroy(self.number)?;
         let errno = answer.await.map_err(|_| self.launcher.gone())?;
         *is_destroyed = true;
         self.connection.close();
+        *paused = None;
         match errno {
             0 => Ok(()),
             _ => Err(report::set_aside(self.slot.number, errno)),
@@ -439,22 +462,26 @@ impl Sandbox for NativeSandbox {
     }
 }
 
+/// A start takes milliseconds, and a busy machine's a second. One that takes longer may have been stopped by the guest.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
 impl NativeSandbox {
-    async fn freeze(&self, frozen: bool) -> Result<()> {
+    fn check_pausable(&self) -> Result<()> {
         if self.connection.waiting().is_closed {
             return Err(gone());
         }
-        if !self.spec.pausable {
-            return Err(BackendError::Unsupported {
+        match self.spec.pausable {
+            true => Ok(()),
+            false => Err(BackendError::Unsupported {
                 backend: "native",
                 what: "pause a sandbox that was not made for it",
-            });
+            }),
         }
+    }
+
+    async fn freeze(&self, frozen: bool) -> Result<()> {
         let (groups, group) = (Arc::clone(&self.groups), self.group());
         let step = if frozen { "pausing" } else { "resuming" };
-        if frozen {
-            self.is_paused.store(true, Ordering::Relaxed);
-        }
         match tokio::task::spawn_blocking(move || groups.layout.freeze(&group, frozen)).await {
             Ok(done) => done.map_err(|e| BackendError::failed(step, e)),
             Err(error) => Err(BackendError::failed(step, io::Error::other(error))),
@@ -476,7 +503,7 @@ fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
 /// As well as it goes: a host that is not root may not, and the file is right all the same.
 fn set_modified(file: &std::fs::File, modified_ms: i64) {
     if let Ok(since) = u64::try_from(modified_ms) {
-        let _ = file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_millis(since));
+        let _ = file.set_modified(std::time::UNIX_EPOCH + Duration::from_millis(since));
     }
 }
 

@@ -1,5 +1,8 @@
 //! The native backend keeps what the traits promise.
 
+#[path = "conformance/pausing.rs"]
+mod pausing;
+
 use cofferdam_backend::Backend;
 use cofferdam_linux::launcher::default_runtime_folder;
 use cofferdam_native::{LauncherHandle, NativeBackend};

@@ -49,6 +49,60 @@ pub(crate) fn check_at(location: &Location, acknowledged: &[String]) -> Counts {
     })
 }
 
+/// The figures of a check of sessions that held.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SessionCounts {
+    pub(crate) sessions: usize,
+    pub(crate) lost: usize,
+    pub(crate) steps: usize,
+}
+
+/// The same for sessions, of a store that no server has open any more: I1 what was acknowledged exists; I2 a session,
+/// and a step, ends at most once; I3 no step was started twice. And the audit is whole.
+pub(crate) fn check_sessions(data: &Path, acknowledged: &[String]) -> SessionCounts {
+    let location = Location::Sqlite(data.join("cofferdam.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store = Store::open(&location).await.expect("the store");
+        let tenant =
+            store.ensure_tenant("ten-x".to_owned(), "default".to_owned(), 0).await.expect("the tenant");
+        store.verify_audit(&tenant).await.expect("a whole audit");
+        let mut counts = SessionCounts::default();
+        for id in acknowledged {
+            let session = store.session(&tenant, id).await.expect("sessions");
+            assert!(session.is_some(), "I1: {id} was acknowledged and is not there");
+        }
+        let mut noted: HashMap<(String, String), usize> = HashMap::new();
+        for entry in audit(&store, &tenant).await {
+            *noted.entry((entry.kind, entry.resource)).or_default() += 1;
+        }
+        for ((kind, id), count) in noted {
+            match kind.as_str() {
+                "session.created" => counts.sessions += 1,
+                "session.ended" => counts.lost += 1,
+                "step.started" => counts.steps += 1,
+                "step.finished" => {}
+                _ => continue,
+            }
+            assert_eq!(count, 1, "{kind} of {id} was noted {count} times");
+        }
+        store.close().await;
+        counts
+    })
+}
+
+async fn audit(store: &Store, tenant: &str) -> Vec<AuditEntry> {
+    let mut all: Vec<AuditEntry> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |entry| entry.seq);
+        let entries = store.audit(tenant, after, 1000).await.expect("audit");
+        if entries.is_empty() {
+            return all;
+        }
+        all.extend(entries);
+    }
+}
+
 async fn all_jobs(store: &Store, tenant: &str) -> HashMap<String, JobRecord> {
     let mut jobs = HashMap::new();
     let mut filter = JobFilter { limit: 200, ..JobFilter::default() };
@@ -63,17 +117,12 @@ async fn all_jobs(store: &Store, tenant: &str) -> HashMap<String, JobRecord> {
 /// The states that each job went through, as they were noted.
 async fn steps(store: &Store, tenant: &str) -> HashMap<String, Vec<JobState>> {
     let mut steps: HashMap<String, Vec<JobState>> = HashMap::new();
-    let mut after = 0;
-    loop {
-        let entries = store.audit(tenant, after, 1000).await.expect("audit");
-        let Some(last) = entries.last() else { return steps };
-        after = last.seq;
-        for entry in &entries {
-            if let Some(state) = state(entry) {
-                steps.entry(entry.resource.clone()).or_default().push(state);
-            }
+    for entry in audit(store, tenant).await {
+        if let Some(state) = state(&entry) {
+            steps.entry(entry.resource).or_default().push(state);
         }
     }
+    steps
 }
 
 fn state(entry: &AuditEntry) -> Option<JobState> {

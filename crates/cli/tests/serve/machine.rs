@@ -36,13 +36,39 @@ impl OwnProgram {
     /// I4: waits until nothing of it runs.
     pub(crate) fn wait_until_gone(&self) {
         let path = self.path();
-        wait_until("I4: no process of the program is left", || !exes().any(|exe| exe == path));
+        wait_until("I4: no process of the program is left", || !exes().any(|(_, exe)| exe == path));
+    }
+
+    /// Kills whatever of it runs, launchers and inits among them.
+    pub(crate) fn kill_all(&self) {
+        let path = self.path();
+        for (process, _) in exes().filter(|(_, exe)| *exe == path) {
+            // It may have ended meanwhile.
+            let _ = Command::new("kill").args(["-KILL", &process]).status();
+        }
     }
 }
 
-fn exes() -> impl Iterator<Item = PathBuf> {
+/// The name of a sandbox's group, by what it sees of its ids: each has a range of its own.
+pub(crate) fn group_of(uid_map: &str) -> String {
+    let first: u32 = uid_map.split_whitespace().nth(1).and_then(|id| id.parse().ok()).expect("an id map");
+    format!("s{}", (first - 0x7000_0000) / 65_536)
+}
+
+pub(crate) fn has_group(name: &str) -> bool {
+    let controllers =
+        std::fs::read_dir("/sys/fs/cgroup").expect("cgroups").flatten().map(|entry| entry.path());
+    let mut bases = controllers.chain([Path::new("/sys/fs/cgroup").to_owned()]);
+    bases.any(|base| base.join("cofferdam").join(name).exists())
+}
+
+/// The processes of the machine, and what each runs.
+fn exes() -> impl Iterator<Item = (String, PathBuf)> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
-    entries.filter_map(|entry| std::fs::read_link(entry.path().join("exe")).ok())
+    entries.filter_map(|entry| {
+        let exe = std::fs::read_link(entry.path().join("exe")).ok()?;
+        Some((entry.file_name().to_string_lossy().into_owned(), exe))
+    })
 }
 
 /// How many processes of the machine, in whatever sandbox, have exactly this word among theirs.

@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Client};
 use crate::invariants;
-use crate::machine::{OwnProgram, processes_with, wait_until};
+use crate::machine::{OwnProgram, group_of, has_group, processes_with, wait_until};
 use crate::server::{Folder, Server, program};
 use crate::sessions::{begin, create, delete, get, python, shell};
 use serde_json::{Value, json};
@@ -211,6 +211,35 @@ fn an_archived_session_outlives_the_server_and_a_frozen_one_does_not() {
     assert_eq!(stdout(&shell(&client, &drained, "cat file")), "drained\n");
     assert_eq!(client.post("/v1/sessions", r#"{"on_drain":"keep"}"#).status, 422);
     assert_eq!(server.stop(), Some(0));
+}
+
+/// On version 1 of cgroups what is frozen does not die of a kill, and its group cannot be removed.
+#[test]
+fn nothing_is_left_of_a_frozen_session_whose_server_was_killed() {
+    for is_launcher_killed in [false, true] {
+        let (folder, program) = (Folder::new("frozen-kill"), OwnProgram::new());
+        let start = || Server::start_role(&program.path(), "serve", folder.path(), &ROOMY);
+        let server = start();
+        let client = Client::of(&server);
+        let id = create(&client, "{}");
+        let map = shell(&client, &id, "sleep 817263 >/dev/null 2>&1 & cat /proc/self/uid_map");
+        let group = group_of(stdout(&map));
+        pause(&client, &id, "freeze");
+        assert!(has_group(&group), "{group}");
+        if is_launcher_killed {
+            // With nobody there to clean up, the next server does.
+            program.kill_all();
+        }
+        server.kill();
+        program.wait_until_gone();
+        let next = is_launcher_killed.then(start);
+        if let Some(next) = &next {
+            create(&Client::of(next), "{}");
+        }
+        wait_until("its group is gone", || !has_group(&group));
+        assert_eq!(processes_with("817263"), 0);
+        assert!(next.is_none_or(|next| next.stop() == Some(0)));
+    }
 }
 
 #[test]

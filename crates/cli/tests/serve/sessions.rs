@@ -2,11 +2,10 @@
 //! that is left.
 
 use crate::client::{Answer, Client};
-use crate::machine::{OwnProgram, processes_with, wait_until};
+use crate::machine::{OwnProgram, group_of, has_group, processes_with, wait_until};
 use crate::server::{Folder, Server, program};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 
 fn server() -> (Folder, Server, Client) {
     let folder = Folder::new("sessions");
@@ -237,7 +236,7 @@ fn output_is_followed_from_any_event() {
     }
 }
 
-fn events(client: &Client, path: &str, headers: &str) -> Vec<(String, String)> {
+pub(crate) fn events(client: &Client, path: &str, headers: &str) -> Vec<(String, String)> {
     let stream = client.open("GET", path, headers, "").expect("a connection");
     let (mut found, mut name, mut id) = (Vec::new(), String::new(), String::new());
     for line in BufReader::new(stream).lines() {
@@ -449,19 +448,6 @@ fn files_go_in_and_out() {
     drop(half);
     wait_until("what came of it is gone", || drafts() == "0\n");
     assert_eq!(client.get(&format!("{files}?path=whole")).body, "old");
-}
-
-/// The name of a sandbox's group, by what it sees of its ids: each has a range of its own.
-fn group_of(uid_map: &str) -> String {
-    let first: u32 = uid_map.split_whitespace().nth(1).and_then(|id| id.parse().ok()).expect("an id map");
-    format!("s{}", (first - 0x7000_0000) / 65_536)
-}
-
-fn has_group(name: &str) -> bool {
-    let controllers =
-        std::fs::read_dir("/sys/fs/cgroup").expect("cgroups").flatten().map(|entry| entry.path());
-    let mut bases = controllers.chain([Path::new("/sys/fs/cgroup").to_owned()]);
-    bases.any(|base| base.join("cofferdam").join(name).exists())
 }
 
 #[test]

@@ -129,14 +129,15 @@ pub(super) fn rename(plan: &InitPlan<'_>, from: &CStr, to: &CStr) -> Result<()> 
     })
 }
 
-/// Sets the permission bits of a plain file or a folder, with the sandbox user's rights. No bit that would let it run
-/// as somebody else is set.
+/// Sets the permission bits of a plain file or a folder, and whether a folder is sticky, with the sandbox user's rights.
+/// No bit that would let it run as somebody else is set.
 pub(super) fn set_mode(plan: &InitPlan<'_>, path: &CStr, mode: u32) -> Result<()> {
     as_user(plan, || {
         let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
         let fd = sys::openat2(sys::CWD, path, flags, 0, ANCHORED)?;
         match sys::fstat(fd.as_raw_fd())?.st_mode & libc::S_IFMT {
-            libc::S_IFREG | libc::S_IFDIR => sys::fchmod(fd.as_raw_fd(), mode & 0o777),
+            libc::S_IFREG => sys::fchmod(fd.as_raw_fd(), mode & 0o777),
+            libc::S_IFDIR => sys::fchmod(fd.as_raw_fd(), mode & 0o1777),
             _ => Err(Errno(libc::ENXIO)),
         }
     })

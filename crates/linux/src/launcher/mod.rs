@@ -258,10 +258,13 @@ impl Launcher {
             return;
         };
         live.unwanted_since.get_or_insert_with(Instant::now);
+        if !live.is_dead {
+            let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
+        }
+        // What is killed and frozen dies as soon as it is not: it does nothing in between.
+        thaw(&self.groups, live.slot);
         if live.is_dead {
             self.bury(sandbox);
-        } else {
-            let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
         }
     }
 
@@ -332,6 +335,7 @@ impl Launcher {
         for live in self.live.values_mut() {
             live.unwanted_since.get_or_insert_with(Instant::now);
             let _ = sys::pidfd_kill(live.pidfd.as_raw_fd(), libc::SIGKILL);
+            thaw(&self.groups, live.slot);
         }
         // Those that were dead already have nobody left who would ask for their end.
         let dead: Vec<u32> = self.live.iter().filter(|(_, live)| live.is_dead).map(|(id, _)| *id).collect();
@@ -348,6 +352,15 @@ impl Launcher {
             self.give_up_on_the_undying();
         }
         sys::exit(0)
+    }
+}
+
+/// Lets the processes of a group die that were frozen: those of version 1 do not before.
+fn thaw(groups: &[OwnedFd], slot: u32) {
+    let Ok(state) = CString::new(format!("{}/freezer.state", slots::slot_name(slot))) else { return };
+    for folder in groups {
+        // Only one of the folders has it, and only for a sandbox that can be paused.
+        let _ = sys::write_file(folder.as_raw_fd(), &state, b"THAWED");
     }
 }
 

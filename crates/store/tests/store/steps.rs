@@ -167,7 +167,8 @@ pub(crate) async fn a_stale_worker_writes_nothing(bed: Bed) {
 
 pub(crate) async fn a_step_keeps_its_output_until_its_session_is_cleared(bed: Bed) {
     let store = bed.open().await;
-    create(&store, new_session("ses_a")).await;
+    let spec = r#"{"env":{"TOKEN":"of-its-own"},"limits":{"pids":7}}"#.to_owned();
+    create(&store, NewSession { spec, ..new_session("ses_a") }).await;
     start(&store, "stp_a", "c").await;
     store.append_step_output("stp_a".to_owned(), 1, vec![written(1, "a")]).await.unwrap();
     let last = vec![written(1, "again"), written(2, "b")];
@@ -182,7 +183,8 @@ pub(crate) async fn a_step_keeps_its_output_until_its_session_is_cleared(bed: Be
     clear(false).await.unwrap();
     assert_eq!(store.output("stp_a", 0, 10).await.unwrap(), []);
     assert_eq!(store.step(TENANT, "ses_a", "stp_a").await.unwrap(), None);
-    assert!(store.session(TENANT, "ses_a").await.unwrap().is_some());
+    let left = store.session(TENANT, "ses_a").await.unwrap().unwrap().spec;
+    assert!(!left.contains("TOKEN") && left.contains(r#""pids":7"#), "{left}");
     clear(true).await.unwrap();
     assert_eq!(store.session(TENANT, "ses_a").await.unwrap(), None);
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex as Turns, watch};
+use tokio::time::{Instant, timeout_at};
 
 /// What is kept of one process's output, for who comes back. What is older is dropped.
 const KEPT_BYTES: usize = 1 << 20;
@@ -27,6 +28,13 @@ const MAX_PROCESSES: usize = 64;
 
 /// Input that a process does not read is not waited for any longer.
 const INPUT_MAX: Duration = Duration::from_secs(10);
+
+/// A stream that has nothing for so long after the end of its process has nothing of it. What a process wrote to a pipe
+/// is there when it ends; what it wrote to a terminal comes a moment later.
+const SILENT: Duration = Duration::from_millis(20);
+
+/// Whoever else holds the stream, and writes on and on, is not waited for.
+const SETTLED_MAX: Duration = Duration::from_millis(500);
 
 const READ_BYTES: usize = 32 << 10;
 const SIGKILL: i32 = 9;
@@ -98,6 +106,8 @@ struct Log {
     pieces: VecDeque<ProcessPiece>,
     bytes: usize,
     open: usize,
+    /// Streams that may still have something of the process's own.
+    unsettled: usize,
 }
 
 impl Log {
@@ -168,12 +178,45 @@ impl Watched {
     async fn follow(self: Arc<Self>, stream: OutputStream, reader: Option<Reader>) {
         if let Some(mut reader) = reader {
             let mut buffer = vec![0; READ_BYTES];
-            // A terminal ends with an error where a pipe is at its end.
-            while let Ok(count @ 1..) = reader.read(&mut buffer).await {
-                self.push(stream, &buffer[..count]);
+            if self.follow_process(stream, &mut reader, &mut buffer).await {
+                self.settled();
+                // Something that the process left behind holds its streams.
+                while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+                    self.push(stream, &buffer[..count]);
+                }
+                self.log().open -= 1;
+                return self.tell();
             }
         }
         self.log().open -= 1;
+        self.settled();
+    }
+
+    /// Takes all that the process itself writes. Says whether the stream is still open then.
+    async fn follow_process(&self, stream: OutputStream, reader: &mut Reader, buffer: &mut [u8]) -> bool {
+        let mut ended = std::pin::pin!(self.process.wait());
+        loop {
+            let read = tokio::select! {
+                biased;
+                read = reader.read(buffer) => read,
+                _ = &mut ended => break,
+            };
+            // A terminal ends with an error where a pipe is at its end.
+            let Ok(count @ 1..) = read else { return false };
+            self.push(stream, &buffer[..count]);
+        }
+        let last = Instant::now() + SETTLED_MAX;
+        loop {
+            match timeout_at(last.min(Instant::now() + SILENT), reader.read(buffer)).await {
+                Ok(Ok(count @ 1..)) => self.push(stream, &buffer[..count]),
+                Ok(_) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn settled(&self) {
+        self.log().unsettled -= 1;
         self.tell();
     }
 
@@ -210,7 +253,10 @@ impl Watched {
             Err(error) => Outcome::Failed { code: "wait_failed".to_owned(), message: error.to_string() },
         };
         self.stdin.lock().await.take();
-        self.log().state.ended = Some((outcome, now_ms()));
+        let ended_ms = now_ms();
+        // Whoever hears of the end has heard of all that came before it.
+        let _ = self.changed.subscribe().wait_for(|_| self.log().unsettled == 0).await;
+        self.log().state.ended = Some((outcome, ended_ms));
         self.tell();
     }
 }
@@ -244,7 +290,7 @@ impl Sessions {
         let watched = live.processes.add(|number| {
             let started_ms = now_ms();
             let state = ProcessState { number, argv, is_terminal, started_ms, ended: None, last_seq: 0 };
-            let log = Log { state, pieces: VecDeque::new(), bytes: 0, open: 2 };
+            let log = Log { state, pieces: VecDeque::new(), bytes: 0, open: 2, unsettled: 2 };
             let (stdin, log) = (Turns::new(stdin), Mutex::new(log));
             Watched { process, stdin, log, changed: watch::Sender::new(0) }
         })?;
@@ -271,7 +317,7 @@ impl Sessions {
     ) -> Result<ProcessNews, SessionError> {
         let watched = self.find(id, generation)?.processes.find(number)?;
         let mut changed = watched.changed.subscribe();
-        let deadline = tokio::time::Instant::now() + time;
+        let deadline = Instant::now() + time;
         loop {
             changed.mark_unchanged();
             let (news, is_over) = {
@@ -288,10 +334,10 @@ impl Sessions {
                 }
                 (ProcessNews { pieces, has_gap, state }, is_over)
             };
-            if is_over || !news.pieces.is_empty() || tokio::time::Instant::now() >= deadline {
+            if is_over || !news.pieces.is_empty() || Instant::now() >= deadline {
                 return Ok(news);
             }
-            let _ = tokio::time::timeout_at(deadline, changed.changed()).await;
+            let _ = timeout_at(deadline, changed.changed()).await;
         }
     }
 

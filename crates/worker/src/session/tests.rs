@@ -64,11 +64,22 @@ fn backend() -> Arc<FakeBackend> {
         let _ = guest.stdout.write_all(text.as_bytes()).await;
         ExitStatus::Exited(3)
     };
+    // As of a terminal: the last that a program wrote comes a moment after its end.
+    let late = |mut guest: Guest| async move {
+        let mut stdout = std::mem::replace(&mut guest.stdout, tokio::io::duplex(1).0);
+        guest.leave_behind(async move {
+            sleep(Duration::from_millis(5)).await;
+            let _ = stdout.write_all(b"last words").await;
+            std::future::pending::<()>().await;
+        });
+        ExitStatus::Exited(0)
+    };
     let never = |_: Guest| async { std::future::pending().await };
     Arc::new(
         FakeBackend::new()
             .with_program("second", second)
             .with_program("env", env)
+            .with_program("late", late)
             .with_program("never", never),
     )
 }
@@ -151,4 +162,51 @@ async fn whoever_means_another_placement_is_refused() {
     let other = SessionId::from_random([2; 10]);
     let unknown = sessions.step(&other, 1, spec(), &mut seen, Cancellation::never()).await;
     assert!(matches!(unknown, Err(SessionError::Unknown)), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_process_is_told_after_its_last_words() {
+    let sessions = started(&backend()).await;
+    let order = ProcessOrder {
+        argv: vec!["late".to_owned()],
+        env: Vec::new(),
+        workdir: None,
+        terminal: None,
+        timeout: None,
+    };
+    let number = sessions.start_process(&id(), 1, order).await.unwrap().number;
+    let (mut said, mut after) = (Vec::new(), 0);
+    let state = loop {
+        let news = sessions.process_news(&id(), 1, number, after, Duration::from_secs(5)).await.unwrap();
+        after = news.pieces.last().map_or(after, |piece| piece.seq);
+        news.pieces.into_iter().for_each(|piece| said.extend(piece.bytes));
+        if news.state.ended.is_some() {
+            break news.state;
+        }
+    };
+    assert_eq!(String::from_utf8_lossy(&said), "last words");
+    assert_eq!(state.ended.map(|(outcome, _)| outcome), Some(Outcome::Exited { code: 0 }));
+}
+
+/// Entries are counted, and not the names that they have.
+#[tokio::test]
+async fn an_archive_with_one_name_over_and_over_comes_to_an_end() {
+    use cofferdam_images::tar::{END, Kind, Written, write_header};
+    let sessions = started(&backend()).await;
+    let entry =
+        Written { path: b"a/", link: b"", kind: Kind::Folder, mode: 0o755, uid: 0, seconds: 0, size: 0 };
+    let archive = |count: usize| {
+        let bytes = [write_header(&entry).repeat(count), END.to_vec()].concat();
+        Box::new(std::io::Cursor::new(bytes)) as cofferdam_backend::Reader
+    };
+    let live = sessions.find(&id(), 1).unwrap();
+    let unpack = async |content| {
+        let (live, runtime) = (Arc::clone(&live), tokio::runtime::Handle::current());
+        tokio::task::spawn_blocking(move || archive::unpack_new(&live, runtime, content)).await.unwrap()
+    };
+    let refused = unpack(archive(archive::MAX_ENTRIES + 1)).await;
+    assert!(
+        matches!(&refused, Err(SessionError::Archive { why, .. }) if why.contains("more than 100000 entries")),
+        "{refused:?}"
+    );
 }

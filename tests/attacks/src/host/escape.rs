@@ -28,7 +28,7 @@ pub(crate) async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
         if GuestPath::parse("workdir", &format!("/proc/self/fd/{n}")).is_ok() {
             return Ok((broke(format!("/proc/self/fd/{n} is taken as a working folder")), own_code()));
         }
-        let fill = |text| lab.plants.fill(text, Some(&cell)).map_err(|e| e.to_string());
+        let fill = |text| lab.plants.fill(text, Some(cell.slot)).map_err(|e| e.to_string());
         let argv = [
             PROBE.to_owned(),
             "escape-06-cwd".to_owned(),

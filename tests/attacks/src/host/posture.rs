@@ -6,7 +6,7 @@
 use super::leak::init_of;
 use super::{Looks, broke, held};
 use crate::inventory::children;
-use crate::lab::{Cell, Lab, PROBE, Wish, guest, process};
+use crate::lab::{Lab, PROBE, Wish, guest, process};
 use crate::mode::{self, Mode};
 use crate::row::Seen;
 use cofferdam_linux::cgroup::Layout;
@@ -38,26 +38,39 @@ pub(crate) struct Posture {
 pub(crate) async fn golden(lab: &mut Lab) -> Result<Looks, String> {
     let seen = take(lab, &Wish::default()).await?;
     let again = take(lab, &Wish { spares: true, ..Wish::default() }).await?;
-    if std::env::var_os("COFFERDAM_BLESS").is_some() {
-        for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
-            fs::write(golden_file(lab.mode, name), text).map_err(|e| e.to_string())?;
-        }
-    }
-    let mut wrong = Vec::new();
-    for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
-        let wanted = fs::read_to_string(golden_file(lab.mode, name)).map_err(|e| format!("{name}: {e}"))?;
-        wrong.extend(difference(&wanted, text).map(|line| format!("{name}: {line}")));
-    }
+    let (lines, mut wrong) = against_golden("", &seen)?;
     wrong.extend(difference(&seen.init, &again.init).map(|line| format!("init by a server: {line}")));
     wrong
         .extend(difference(&seen.payload, &again.payload).map(|line| format!("payload by a server: {line}")));
-    let lines = seen.init.lines().count() + seen.payload.lines().count();
     let wall = if wrong.is_empty() {
         held(format!("{lines} lines as in the golden files"))
     } else {
         broke(wrong.join("; "))
     };
     Ok((wall, Seen::Without("each control is left out in turn: see the mutations".to_owned())))
+}
+
+/// The posture of what is there already, in a session.
+pub(crate) fn of_session(id: &str, slot: u32, init: u32, payload: u32) -> Result<Posture, String> {
+    let described =
+        |pid, is_payload| Ok::<_, String>(describe(slot, pid, is_payload)?.replace(id, "SESSION"));
+    Ok(Posture { init: described(init, false)?, payload: described(payload, true)? })
+}
+
+/// Holds a posture against the golden files of a kind: how many lines it has, and those that differ.
+pub(crate) fn against_golden(kind: &str, seen: &Posture) -> Result<(usize, Vec<String>), String> {
+    let mode = Mode::detect()?;
+    let mut wrong = Vec::new();
+    for (name, text) in [("init", &seen.init), ("payload", &seen.payload)] {
+        let name = if kind.is_empty() { name.to_owned() } else { format!("{kind}-{name}") };
+        let file = golden_file(mode, &name);
+        if std::env::var_os("COFFERDAM_BLESS").is_some() {
+            fs::write(&file, text).map_err(|e| e.to_string())?;
+        }
+        let wanted = fs::read_to_string(&file).map_err(|e| format!("{name}: {e}"))?;
+        wrong.extend(difference(&wanted, text).map(|line| format!("{name}: {line}")));
+    }
+    Ok((seen.init.lines().count() + seen.payload.lines().count(), wrong))
 }
 
 fn golden_file(mode: Mode, name: &str) -> PathBuf {
@@ -90,22 +103,24 @@ pub(crate) async fn take(lab: &mut Lab, wish: &Wish) -> Result<Posture, String> 
     let _ = cell.sandbox.read_file(&guest("/workspace/nothing")).await;
     let init = init_of(&cell)?;
     let payload = *children(init).first().ok_or("init has no child")?;
-    let posture = Posture { init: describe(&cell, init, false)?, payload: describe(&cell, payload, true)? };
+    let posture =
+        Posture { init: describe(cell.slot, init, false)?, payload: describe(cell.slot, payload, true)? };
     cell.sandbox.destroy().await.map_err(|e| format!("destroy: {e}"))?;
     Ok(posture)
 }
 
-fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
+fn describe(slot: u32, pid: u32, is_payload: bool) -> Result<String, String> {
     let read =
         |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).map_err(|e| format!("{name}: {e}"));
     let mut text = String::new();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?;
     for thread in threads.flatten() {
         let status = fs::read_to_string(thread.path().join("status")).map_err(|e| e.to_string())?;
-        status_lines(&mut text, &status, &cell.ids());
+        status_lines(&mut text, &status, &mode::host_ids(slot));
     }
     for map in ["uid_map", "gid_map"] {
-        let fields: Vec<String> = read(map)?.split_whitespace().map(|n| relative(n, &cell.ids())).collect();
+        let fields: Vec<String> =
+            read(map)?.split_whitespace().map(|n| relative(n, &mode::host_ids(slot))).collect();
         let _ = writeln!(text, "{map} {}", fields.join(" "));
     }
     for kind in ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] {
@@ -118,8 +133,8 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
         };
         let _ = writeln!(text, "namespace {kind} {shown}");
     }
-    descriptors(&mut text, pid, cell.slot)?;
-    groups(&mut text, &read("cgroup")?, cell.slot);
+    descriptors(&mut text, pid, slot)?;
+    groups(&mut text, &read("cgroup")?, slot);
     for line in read("mountinfo")?.lines() {
         let _ = writeln!(text, "mount {}", mount(line));
     }
@@ -141,7 +156,8 @@ fn describe(cell: &Cell, pid: u32, is_payload: bool) -> Result<String, String> {
         let _ = writeln!(text, "{name} {}", if blank { "blank" } else { shown.trim() });
     }
     let owner = fs::metadata(format!("/proc/{pid}/status")).map_err(|e| e.to_string())?.uid();
-    let _ = writeln!(text, "files in /proc belong to {}", relative(&owner.to_string(), &cell.ids()));
+    let _ =
+        writeln!(text, "files in /proc belong to {}", relative(&owner.to_string(), &mode::host_ids(slot)));
     session(&mut text, &read("stat")?);
     let allowed = user_namespaces(pid)?;
     let shown = if allowed.is_empty() && !mode::is_root() { CLOSED } else { &allowed };

@@ -3,12 +3,13 @@
 //! otherwise it proves nothing that it fails on the product.
 
 mod artifacts;
-mod client;
+pub(crate) mod client;
 mod input;
 mod keys;
 mod limits;
 mod races;
-mod server;
+pub(crate) mod server;
+pub(crate) mod sessions;
 mod store;
 mod tenants;
 mod tokens;
@@ -16,9 +17,12 @@ pub(crate) mod twin;
 
 use crate::catalogue::Service;
 use crate::lab::Lab;
+use crate::place::State;
 use crate::row::{Row, Seen};
 use crate::runs::WALLS_ONLY;
 use server::Ground;
+use sessions::states::StateAttack;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Why an attack stopped early.
@@ -58,6 +62,17 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("art-03-uploads", artifacts::uploads),
     ("art-04-active", artifacts::active),
     ("art-05-alike", artifacts::alike),
+    ("files-08-archives", sessions::archives::hostile),
+    ("exhaust-12-bombs", sessions::archives::bombs),
+    ("session-01-foreign", sessions::guests::foreign),
+    ("session-02-frames", sessions::guests::frames),
+    ("session-03-escapes", sessions::guests::escapes),
+    ("session-04-attached", sessions::guests::attached),
+    ("session-05-secrets", sessions::kept::secrets),
+    ("session-06-altered", sessions::kept::altered),
+    ("session-07-idle", sessions::time::idle),
+    ("session-08-race", sessions::time::race),
+    ("session-10-traces", sessions::kept::traces),
     ("store-01-kills", store::kills),
     ("store-02-output", store::output),
     ("store-03-read-only", store::read_only),
@@ -90,10 +105,54 @@ pub(crate) async fn run(lab: &Lab, case: &str, service: &Service) -> Row {
     row
 }
 
+/// Makes an attack in a session of each state.
+pub(crate) async fn run_in_states(
+    lab: &mut Lab,
+    case: &str,
+    service: &Service,
+    states: &[State],
+) -> Vec<Row> {
+    let name = service.attack.as_str();
+    let mut rows = Vec::new();
+    for state in states.iter().copied() {
+        let began = Instant::now();
+        let seen = match sessions::states::ALL.iter().find(|(known, _)| *known == name) {
+            None => Seen::Error("no such attack".to_owned()),
+            Some((_, attack)) => in_state(lab, *attack, state).await,
+        };
+        let control = Seen::Without(service.no_control.clone().unwrap_or_default());
+        rows.push(Row::new(case, name, seen, control).in_session(state).took(began.elapsed()));
+    }
+    rows
+}
+
+async fn in_state(lab: &mut Lab, attack: StateAttack, state: State) -> Seen {
+    let ward = match lab.ward() {
+        Ok(ward) => ward,
+        Err(error) => return Seen::Error(error),
+    };
+    let admitting = Arc::clone(&ward);
+    let patient = match tokio::task::spawn_blocking(move || admitting.admit(state)).await {
+        Ok(Ok(patient)) => patient,
+        Ok(Err(stop)) => return Seen::Error(format!("{stop:?}")),
+        Err(error) => return Seen::Error(error.to_string()),
+    };
+    lab.slots.insert(patient.slot);
+    on_a_thread(move || {
+        let outcome = attack(&ward, &patient);
+        ward.discharge(&patient)?;
+        outcome
+    })
+    .await
+}
+
 /// On a thread of its own, so that the neighbour's heart is listened to meanwhile.
 async fn attempt(ground: Ground, attack: Attack) -> Seen {
-    let done = tokio::task::spawn_blocking(move || attack(&ground)).await;
-    match done {
+    on_a_thread(move || attack(&ground)).await
+}
+
+async fn on_a_thread(attack: impl FnOnce() -> Outcome + Send + 'static) -> Seen {
+    match tokio::task::spawn_blocking(attack).await {
         Ok(Ok(evidence)) => Seen::Held(evidence),
         Ok(Err(Stop::Broke(text))) => Seen::Broke(text),
         Ok(Err(Stop::Error(text))) => Seen::Error(text),
@@ -113,20 +172,20 @@ impl From<serde_json::Error> for Stop {
     }
 }
 
-fn cannot<T>(text: impl Into<String>) -> Result<T, Stop> {
+pub(crate) fn cannot<T>(text: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Error(text.into()))
 }
 
-fn broke<T>(text: impl Into<String>) -> Result<T, Stop> {
+pub(crate) fn broke<T>(text: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Broke(text.into()))
 }
 
 /// The attack has worked if this is so.
-fn broke_if(is_so: bool, text: impl FnOnce() -> String) -> Result<(), Stop> {
+pub(crate) fn broke_if(is_so: bool, text: impl FnOnce() -> String) -> Result<(), Stop> {
     if is_so { broke(text()) } else { Ok(()) }
 }
 
 /// Without this the attack would prove nothing.
-fn needs(is_so: bool, text: impl FnOnce() -> String) -> Result<(), Stop> {
+pub(crate) fn needs(is_so: bool, text: impl FnOnce() -> String) -> Result<(), Stop> {
     if is_so { Ok(()) } else { cannot(text()) }
 }

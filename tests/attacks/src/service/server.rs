@@ -25,6 +25,11 @@ impl Ground {
         Self { cofferdam: None, is_quick }
     }
 
+    /// The product; none where this is the twin.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        self.cofferdam.as_deref()
+    }
+
     pub(crate) fn folder(&self) -> Result<Folder, Stop> {
         let path = std::env::temp_dir().join(format!("cofferdam-attacks-{}", random_hex(8)?));
         std::fs::create_dir(&path)?;
@@ -60,12 +65,21 @@ impl Ground {
         self.start_in(self.folder()?, options)
     }
 
+    /// The same with some variables in its environment.
+    pub(crate) fn start_with(&self, options: &[&str], variables: &[(&str, &str)]) -> Result<Target, Stop> {
+        self.spawn(self.folder()?, options, variables)
+    }
+
     /// A server in a folder that was there before.
     pub(crate) fn start_in(&self, folder: Folder, options: &[&str]) -> Result<Target, Stop> {
+        self.spawn(folder, options, &[])
+    }
+
+    fn spawn(&self, folder: Folder, options: &[&str], variables: &[(&str, &str)]) -> Result<Target, Stop> {
         let data = folder.path().join("data");
         // The twin defends nothing, and so has no options.
         let options = if self.cofferdam.is_some() { options } else { &[] };
-        let child = self.command(&folder)?.args(options).spawn()?;
+        let child = self.command(&folder)?.args(options).envs(variables.iter().copied()).spawn()?;
         let mut target =
             Target { child, folder, address: SocketAddr::from(([127, 0, 0, 1], 0)), key: String::new() };
         let Some(stdout) = target.child.stdout.take() else { return cannot("no stdout") };
@@ -119,6 +133,14 @@ impl Target {
 
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// The memory that it has, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        number.unwrap_or(0) << 10
     }
 
     /// What it has logged.

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// More is not a folder that anybody sends on purpose.
-const MAX_ENTRIES: usize = 100_000;
+pub(super) const MAX_ENTRIES: usize = 100_000;
 
 /// What an archive may unpack to. The sandbox's own disk is mostly smaller.
 const MAX_BYTES: u64 = 16 << 30;
@@ -99,4 +99,21 @@ impl Sessions {
 
 fn not_a_folder(path: &GuestPath) -> SessionError {
     BackendError::NotPermitted { path: path.to_string(), reason: "it is not a folder".to_owned() }.into()
+}
+
+/// Unpacks into a folder that is not there, in the thread that asks.
+#[cfg(test)]
+pub(super) fn unpack_new(
+    live: &Arc<super::live::Live>,
+    runtime: tokio::runtime::Handle,
+    content: Reader,
+) -> Result<Unpacked, SessionError> {
+    let folder = crate::task_env::workspace();
+    let (target, draft) = (folder.join("target")?, folder.join("draft")?);
+    unpack::run(
+        live,
+        runtime,
+        unpack::Order { target, is_there: false, draft, format: ArchiveFormat::Tar },
+        content,
+    )
 }

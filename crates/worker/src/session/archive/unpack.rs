@@ -40,7 +40,7 @@ pub(super) fn run(
     order: Order,
     content: Reader,
 ) -> Result<Unpacked, SessionError> {
-    let mut unpacking = Unpacking { live, runtime, order, made: BTreeMap::new(), bytes: 0 };
+    let mut unpacking = Unpacking { live, runtime, order, made: BTreeMap::new(), entries: 0, bytes: 0 };
     let done = unpacking.all(content);
     // What was moved into its place is not there any more; everything else goes.
     let _ = unpacking.wait(remove_tree(live, &unpacking.order.draft));
@@ -61,6 +61,8 @@ struct Unpacking<'l> {
     runtime: Handle,
     order: Order,
     made: BTreeMap<String, Made>,
+    /// Of the archive, of which several may have one name.
+    entries: usize,
     bytes: u64,
 }
 
@@ -108,7 +110,7 @@ impl Unpacking<'_> {
     fn tar(&mut self, content: Blocking) -> Result<(), SessionError> {
         let mut reader = TarReader::new(Streamed(content));
         while let Some(entry) = reader.next_entry().map_err(unreadable)? {
-            let name = self.name(&entry.path)?;
+            let name = self.next_name(&entry.path)?;
             match entry.kind {
                 Kind::Folder => self.folder(name, Some(entry.mode))?,
                 Kind::File => self.file(name, entry.mode, &mut reader.data())?,
@@ -125,7 +127,7 @@ impl Unpacking<'_> {
         while let Some(item) = reader.next_item().map_err(unreadable)? {
             match item {
                 ZipItem::Entry(ZipEntry { path, is_folder }) => {
-                    let name = self.name(&path)?;
+                    let name = self.next_name(&path)?;
                     match is_folder {
                         true => self.folder(name, None)?,
                         false => self.file(name, 0o644, &mut reader.data())?,
@@ -173,12 +175,17 @@ impl Unpacking<'_> {
             let text = error.to_string();
             refused(&shown, text.split_once(": ").map_or(text.as_str(), |(_, why)| why))
         })?;
-        let name =
-            String::from_utf8(names.join(&b'/')).map_err(|_| refused(&shown, "its name is not UTF-8"))?;
-        if self.made.len() >= MAX_ENTRIES {
+        String::from_utf8(names.join(&b'/')).map_err(|_| refused(&shown, "its name is not UTF-8"))
+    }
+
+    /// The name of an entry that has just come, which is counted.
+    fn next_name(&mut self, path: &[u8]) -> Result<String, SessionError> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            let shown = String::from_utf8_lossy(path);
             return Err(refused(shown, format!("the archive has more than {MAX_ENTRIES} entries")));
         }
-        Ok(name)
+        self.name(path)
     }
 
     fn inside(&self, name: &str) -> Result<GuestPath, SessionError> {
