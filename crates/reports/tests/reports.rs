@@ -264,3 +264,24 @@ fn lists_are_bounded_and_failures_come_first() {
     let huge = "a.c:1:1: error: e\n".repeat(MAX_BYTES / 16);
     assert_eq!(parse(Compiler, huge.as_bytes(), true).state, Truncated);
 }
+
+#[test]
+fn a_diff_is_readable_and_bounded() {
+    use cofferdam_reports::difference;
+    assert_eq!(difference("a", b"same\n", b"same\n"), None);
+    let old: String = (1..=20).map(|i| format!("line {i}\n")).collect();
+    let new = old.replace("line 10\n", "line ten\r\n").replace("line 20\n", "line 20");
+    let diff = difference("d/f.txt", old.as_bytes(), new.as_bytes()).unwrap().diff;
+    let expected = "--- expected/d/f.txt\n+++ found/d/f.txt\n@@ -7,7 +7,7 @@\n line 7\n line 8\n line 9\n-line 10\n\
+                    +line ten\\r\n line 11\n line 12\n line 13\n@@ -17,4 +17,4 @@\n line 17\n line 18\n line 19\n\
+                    -line 20\n+line 20\n\\ No newline at end of file\n";
+    assert_eq!(diff, expected);
+    let bytes = difference("b", b"a\xff", b"ab").unwrap().diff;
+    assert!(bytes.contains("2 bytes were expected, 2 are there, and byte 1 is the first"), "{bytes}");
+    let (a, b): (String, String) =
+        ((0..40_000).map(|i| format!("a{i}\n")).collect(), (0..40_000).map(|i| format!("b{i}\n")).collect());
+    let differs = difference("c", a.as_bytes(), b.as_bytes()).unwrap();
+    assert!(differs.is_truncated && differs.diff.len() < 40 << 10);
+    let hostile = difference("\u{1b}[2J", b"", b"\x1b[2J\n").unwrap().diff;
+    assert!(!hostile.contains('\u{1b}'), "{hostile}");
+}
