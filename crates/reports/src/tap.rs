@@ -88,7 +88,7 @@ impl State {
         }
         // Subtests are indented by four.
         let depth = indent / 4;
-        if indent % 4 != 0 || depth > self.levels.len() {
+        if !indent.is_multiple_of(4) || depth > self.levels.len() {
             return Ok(());
         }
         if let Some(name) = text.strip_prefix("# Subtest: ") {

@@ -234,6 +234,9 @@ fn hostile_reports_are_refused() {
         (Tap, "ok 1\nok 2\n", Truncated),
         (Tap, "1..2\nok 1\nBail out! no disk\n", Truncated),
         (CargoTest, forged, Broken),
+        (GoTest, "{\"Action\":\"pass\",\"Package\":\"p\"}\n{\"Action\":\n", Broken),
+        (GoTest, "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"T\"}\n", Truncated),
+        (GoTest, "=== RUN   TestA\n--- PASS: TestA (0.00s)\n", Truncated),
     ] {
         let parsed = parse(format, text.as_bytes(), true);
         assert_eq!(parsed.state, state, "{format:?} of {:.60}: {:?}", text, parsed.reason);

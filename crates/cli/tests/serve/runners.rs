@@ -254,7 +254,7 @@ fn a_folder_is_tested_and_built_by_the_command_line() {
     let passed = cli(&server, &["job", "test", &dir]);
     let shown = String::from_utf8_lossy(&passed.stdout).into_owned();
     assert_eq!(passed.status.code(), Some(0), "{passed:?}");
-    assert!(shown.contains("passed  node, by a.test.js  1 passed, 0 failed"), "{shown}");
+    assert!(shown.contains("passed  node, by a.test.js\n1 passed, 0 failed"), "{shown}");
 
     write(project.path(), "b.test.js", &test.replace("() => {}", "() => { throw new Error('why not'); }"));
     let failed = cli(&server, &["job", "test", &dir]);

@@ -6,6 +6,8 @@
 //! ([`Settled::report`]). Nothing that the sandbox wrote is believed further than `crates/reports` says.
 
 mod detect;
+#[cfg(test)]
+mod tests;
 mod tool;
 
 pub use tool::Tool;

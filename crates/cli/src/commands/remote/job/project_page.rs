@@ -61,7 +61,7 @@ fn head(job: &Job, report: &Report, colours: Colours) -> String {
         ),
         _ => format!("{} errors, {} warnings", said.errors, said.warnings),
     };
-    format!("{}  {verdict}  {tool}{by}  {sums}", job.id)
+    format!("{}  {verdict}  {tool}{by}\n{sums}", job.id)
 }
 
 fn state(state: ReportState) -> &'static str {
