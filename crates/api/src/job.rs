@@ -1,7 +1,7 @@
 //! Jobs on the wire.
 
 use crate::{JobResult, WebhookMade, WebhookRequest};
-use cofferdam_core::JobState;
+use cofferdam_core::{JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -31,11 +31,24 @@ pub const LANGUAGES: [&str; 21] = [
     "php",
 ];
 
-/// `POST /v1/jobs`. Either `language` and `code`, or `command`.
+/// What runs tests and builds; see docs/runners.md for what each does.
+pub const TOOLS: [&str; 12] =
+    ["cargo", "go", "jest", "node", "pytest", "tap", "unittest", "junit", "tsc", "make", "cc", "javac"];
+
+/// `POST /v1/jobs`. Either `language` and `code`, or `command`; a test or a build needs neither.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(example = json!({"language": "python", "code": "print(1)"}))]
 pub struct JobRequest {
+    /// `test` and `build` run a tool on a project and read its report; the result has it.
+    #[serde(skip_serializing_if = "JobKind::is_run")]
+    pub kind: JobKind,
+    /// Of a test or a build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner: Option<RunnerRequest>,
+    /// Files that the job is to leave, each with what is to be in it. At most 100, of 1 MiB each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<InlineFile>,
     /// What the code is written in.
     #[schema(schema_with = language)]
     pub language: Option<String>,
@@ -125,6 +138,33 @@ impl Retries {
             Self::Policy(policy) => policy.clone(),
         }
     }
+}
+
+/// What a test or a build runs, and on what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunnerRequest {
+    /// What runs, and in which form it reports. Told from the project's files, unless given.
+    #[schema(schema_with = tool)]
+    pub tool: Option<String>,
+    /// The id of an artifact that is a tar archive, compressed or not, or a zip of the project. It is unpacked into
+    /// /workspace, below what `files` has.
+    pub project: Option<String>,
+    /// Where the command leaves its report, below /workspace or /tmp, if it is not what it prints.
+    #[schema(example = "target/report.xml")]
+    pub report: Option<String>,
+}
+
+fn tool() -> utoipa::openapi::schema::Object {
+    use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+    let names = TOOLS.into_iter().map(Some).chain([None]);
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some(names))
+        .description(Some(
+            "What runs, and in which form it reports. Told from the project's files, unless given.",
+        ))
+        .build()
 }
 
 fn language() -> utoipa::openapi::schema::Object {

@@ -39,7 +39,7 @@ pub use file::{
 pub use health::{BackendState, Health};
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
-    RetryPolicy,
+    RetryPolicy, RunnerRequest, TOOLS,
 };
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use objects::Objects;

@@ -1,7 +1,8 @@
 //! What came of a job, on the wire. The same fields are there however it ended.
 
 use cofferdam_core::{
-    Artifact, ControlState, IsolationMode, LimitHit, NetworkPolicy, Outcome, ResourceUsage, SkippedArtifact,
+    Artifact, ControlState, IsolationMode, LimitHit, NetworkPolicy, Outcome, Report, ResourceUsage,
+    SkippedArtifact,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -60,6 +61,9 @@ pub struct JobResult {
     /// Null where no sandbox was made.
     #[serde(default)]
     pub sandbox_id: Option<String>,
+    /// Of its tests, its build, or the files that were expected of it, where it had any of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
 }
 
 /// Which walls the sandbox had, and how that is known.

@@ -3,11 +3,13 @@
 
 mod image;
 mod keeping;
+mod project;
 mod proof;
 mod remote;
 mod session;
 
 pub(crate) use image::*;
+pub(crate) use project::JobProjectArgs;
 pub(crate) use proof::*;
 
 use clap::{Args, Parser, Subcommand};

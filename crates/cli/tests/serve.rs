@@ -56,6 +56,8 @@ mod proofs;
 mod pty;
 #[path = "serve/roles.rs"]
 mod roles;
+#[path = "serve/runners.rs"]
+mod runners;
 #[path = "serve/secrets.rs"]
 mod secrets;
 #[path = "serve/server.rs"]

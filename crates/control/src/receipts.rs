@@ -8,7 +8,7 @@ use crate::{Control, ControlError, Result, timestamp};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{Command, InlineFile, JobRequest, StepRequest};
-use cofferdam_core::JobState;
+use cofferdam_core::{JobKind, JobState};
 use cofferdam_policy::Permit;
 use cofferdam_proof::{
     ArtifactOut, Blob, Digest, Envelope, FileIn, Form, Hasher, Image, Inputs, Outputs, PolicyUsed, Receipt,
@@ -86,9 +86,18 @@ pub(crate) fn work(request: &JobRequest) -> Work {
     let (form, digest) = match (&request.code, &request.command) {
         (_, Some(Command::Argv(argv))) => (Form::Argv, words(argv)),
         (_, Some(Command::Shell(line))) => (Form::Shell, sha256(line.as_bytes())),
+        // What runs is the tool's own command.
+        (None, None) if !request.kind.is_run() => (Form::Argv, words(&tool_words(request))),
         (code, None) => (Form::Code, sha256(code.as_deref().unwrap_or_default().as_bytes())),
     };
     Work { form, language: request.language.clone(), sha256: digest, args_sha256: words(&request.args) }
+}
+
+/// The kind of a test or a build, and the tool where the request names one.
+fn tool_words(request: &JobRequest) -> Vec<String> {
+    let kind = if request.kind == JobKind::Build { "build" } else { "test" };
+    let tool = request.runner.as_ref().and_then(|runner| runner.tool.clone());
+    [kind.to_owned()].into_iter().chain(tool).collect()
 }
 
 /// What a step runs, as it is noted.
@@ -117,9 +126,15 @@ fn inputs(request: &JobRequest, terms: &Terms) -> Option<Inputs> {
         };
         Some(FileIn { path: file.path.clone(), sha256: blob.sha256, size_bytes: blob.size_bytes })
     };
+    let mut files = request.files.iter().map(file).collect::<Option<Vec<_>>>()?;
+    if let Some(id) = request.runner.as_ref().and_then(|runner| runner.project.as_ref()) {
+        let given = terms.inputs.get(id)?;
+        let (sha256, size_bytes) = (given.sha256.clone()?, given.size_bytes);
+        files.push(FileIn { path: "/workspace".to_owned(), sha256, size_bytes });
+    }
     Some(Inputs {
         stdin: request.stdin.as_ref().map(|text| blob(text.as_bytes())),
-        files: request.files.iter().map(file).collect::<Option<_>>()?,
+        files,
         env_names: request.env.keys().cloned().collect(),
     })
 }

@@ -1,6 +1,6 @@
 //! Where a job stands, and where it can go from there.
 
-use crate::Outcome;
+use crate::{JobResult, Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -83,6 +83,16 @@ impl JobState {
     /// Whether only a process that ran can end so.
     fn needs_a_process(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Denied | Self::Lost)
+    }
+
+    /// The state of a job with this result. A process that ended well has not succeeded where its report says otherwise,
+    /// or does not say that it has.
+    pub fn of_result(result: &JobResult) -> Self {
+        let is_doubted = result.report.as_ref().is_some_and(|report| report.verdict != Verdict::Passed);
+        match Self::of(&result.outcome) {
+            Self::Succeeded if is_doubted => Self::Failed,
+            state => state,
+        }
     }
 
     /// The state of a job whose process ended like this.

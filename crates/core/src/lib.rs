@@ -16,6 +16,7 @@ mod limits;
 mod network;
 mod outcome;
 mod output;
+mod report;
 mod result;
 mod result_read;
 mod session_state;
@@ -36,6 +37,10 @@ pub use limits::{DEFAULT_DISK_MAX, Disk, Limits, MAX_DISK, MAX_GRACE, MIN_DISK, 
 pub use network::NetworkPolicy;
 pub use outcome::{LimitHit, LimitKind, Outcome};
 pub use output::{CapturedOutput, OUTPUT_KEPT_BYTES};
+pub use report::{
+    Compared, Diagnostic, DiagnosticCounts, ExpectedState, JobKind, Report, ReportState, Severity, TestCase,
+    TestCounts, TestStatus, Verdict,
+};
 pub use result::{Artifact, JobResult, ResourceUsage, SkippedArtifact};
 pub use session_state::{EndCause, SessionState};
 pub use size::ByteSize;

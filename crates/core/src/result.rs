@@ -1,7 +1,7 @@
 //! The result of a job: everything that is left when its sandbox is gone.
 
 use crate::output::StreamFields;
-use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome, SandboxId};
+use crate::{CapturedOutput, IsolationReport, LimitHit, NetworkPolicy, Outcome, Report, SandboxId};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// What a job used. Null where it could not be measured, never 0 instead.
@@ -56,6 +56,8 @@ pub struct JobResult {
     pub isolation: IsolationReport,
     pub network_policy_applied: NetworkPolicy,
     pub warnings: Vec<String>,
+    /// Of its tests, its build or the files that were expected of it, where it had any of these.
+    pub report: Option<Report>,
 }
 
 impl Serialize for JobResult {
@@ -73,9 +75,10 @@ impl Serialize for JobResult {
             isolation,
             network_policy_applied,
             warnings,
+            report,
         } = self;
         let (out, err) = (StreamFields::from(stdout), StreamFields::from(stderr));
-        let mut s = serializer.serialize_struct("JobResult", 19)?;
+        let mut s = serializer.serialize_struct("JobResult", 20)?;
         s.serialize_field("exit_code", &outcome.exit_code())?;
         s.serialize_field("outcome", outcome)?;
         s.serialize_field("limits_hit", limits_hit)?;
@@ -95,6 +98,9 @@ impl Serialize for JobResult {
         s.serialize_field("network_policy_applied", network_policy_applied)?;
         s.serialize_field("warnings", warnings)?;
         s.serialize_field("sandbox_id", sandbox_id)?;
+        if let Some(report) = report {
+            s.serialize_field("report", report)?;
+        }
         s.end()
     }
 }

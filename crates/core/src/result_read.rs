@@ -1,8 +1,8 @@
 //! A result that another process has written.
 
 use crate::{
-    Artifact, CapturedOutput, IsolationReport, JobResult, LimitHit, NetworkPolicy, Outcome, ResourceUsage,
-    SandboxId, SkippedArtifact,
+    Artifact, CapturedOutput, IsolationReport, JobResult, LimitHit, NetworkPolicy, Outcome, Report,
+    ResourceUsage, SandboxId, SkippedArtifact,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,6 +27,8 @@ struct Written {
     isolation: IsolationReport,
     network_policy_applied: NetworkPolicy,
     warnings: Vec<String>,
+    #[serde(default)]
+    report: Option<Report>,
 }
 
 impl<'de> Deserialize<'de> for JobResult {
@@ -53,6 +55,7 @@ impl<'de> Deserialize<'de> for JobResult {
             isolation: written.isolation,
             network_policy_applied: written.network_policy_applied,
             warnings: written.warnings,
+            report: written.report,
         })
     }
 }
@@ -77,6 +80,7 @@ mod tests {
             isolation: IsolationReport::unproven(IsolationMode::Strict, "a test"),
             network_policy_applied: NetworkPolicy::Restricted,
             warnings: vec!["careful".into()],
+            report: Some(Report { notes: vec!["a note".into()], ..Report::default() }),
         };
         let text = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<JobResult>(&text).unwrap(), result);

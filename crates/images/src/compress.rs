@@ -14,14 +14,15 @@ const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 const BUFFER: usize = 128 << 10;
 
 /// Bytes as they were before they were compressed, if they were.
-pub(crate) enum Decoded<R: Read> {
+#[allow(missing_debug_implementations, reason = "its decoders have none")]
+pub enum Decoded<R: Read> {
     Plain(BufReader<R>),
     Gzip(Box<MultiGzDecoder<BufReader<R>>>),
     Zstd(Box<Zstd<BufReader<R>>>),
 }
 
 impl<R: Read> Decoded<R> {
-    pub(crate) fn new(source: R) -> io::Result<Self> {
+    pub fn new(source: R) -> io::Result<Self> {
         let mut source = BufReader::with_capacity(BUFFER, source);
         let begin = source.fill_buf()?;
         Ok(if begin.starts_with(&GZIP) {
@@ -31,6 +32,14 @@ impl<R: Read> Decoded<R> {
         } else {
             Self::Plain(source)
         })
+    }
+
+    /// Whether bytes that are not compressed begin so.
+    pub fn begins_with(&mut self, begin: &[u8]) -> io::Result<bool> {
+        match self {
+            Self::Plain(source) => Ok(source.fill_buf()?.starts_with(begin)),
+            Self::Gzip(_) | Self::Zstd(_) => Ok(false),
+        }
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
@@ -63,7 +72,8 @@ impl<R: Read> Read for Decoded<R> {
 }
 
 /// Frame after frame: a layer may have many, and some that hold no data.
-pub(crate) struct Zstd<R> {
+#[allow(missing_debug_implementations, reason = "its decoder has none")]
+pub struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
     is_open: bool,

@@ -24,6 +24,7 @@ mod unpack;
 pub mod zip;
 
 pub use archive::oci::{Descriptor, Index, Manifest, is_index};
+pub use compress::Decoded;
 pub use config::{History, ImageConfig, ProcessConfig, RootFs};
 pub use contract::{CHECK_ZIP, CheckRow, CheckState, STDERR_MARK, check_script, read_answer};
 pub use credentials::{Finding, scan};

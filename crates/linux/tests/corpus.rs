@@ -41,6 +41,7 @@ const ELSEWHERE: &[&str] = &[
     "proof_chain",
     "proof_document",
     "proof_keys",
+    "report",
 ];
 
 #[test]

@@ -11,6 +11,7 @@ mod job;
 mod output;
 mod pool;
 pub mod request;
+mod runner;
 pub mod runtime;
 mod session;
 mod task_env;
@@ -26,6 +27,7 @@ pub use job::{
 };
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
+pub use runner::{Expected, Runner, Tool};
 pub use session::request as session_request;
 pub use session::{
     ArchiveFormat, FileChange, Listed, Match, Matches, ProcessNews, ProcessOrder, ProcessPiece, ProcessState,

@@ -1,5 +1,6 @@
 //! From a request on the wire to a job: everything that is wrong with it is said here, with the wire's own names.
 
+use crate::runner::{self, Expected, Runner};
 use crate::runtime::by_name;
 use crate::{FileIn, JobSpec, Stdin, Work};
 use base64::Engine;
@@ -17,6 +18,7 @@ pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, 
     let limits = limits(&request)?;
     let (network, warnings) = network(request.network_policy.as_deref());
     let mut job = JobSpec::new(id, work(&request)?);
+    job.runner = runner(&request)?;
     job.task_id = task_id;
     job.args = request.args;
     job.env = request.env.into_iter().collect();
@@ -41,6 +43,9 @@ pub fn check(request: &JobRequest) -> Result<Limits, InvalidValue> {
 
 fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
     let wrong = |field, fix| Err(InvalidValue::new(field, "", fix));
+    if !request.kind.is_run() && (request.language.is_some() || request.code.is_some()) {
+        return wrong("code", "a test or a build runs a tool; give its command, or none");
+    }
     match (&request.language, &request.code, &request.command) {
         (Some(language), Some(code), None) => {
             Ok(Work::Code { runtime: by_name("language", language)?, code: code.clone() })
@@ -55,9 +60,59 @@ fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
         }
         (Some(_), None, None) => wrong("code", "a language needs code to run"),
         (None, Some(_), None) => wrong("language", "code needs a language, such as python"),
+        (None, None, None) if !request.kind.is_run() => Ok(Work::Tool),
         (None, None, None) => wrong("code", "give language and code, or command"),
         (_, _, Some(_)) => wrong("command", "give either command, or language and code"),
     }
+}
+
+/// Each is kept with the job, and compared when it ends.
+const MAX_EXPECTED: usize = 100;
+
+/// What a test or a build needs, and what is expected of any job.
+fn runner(request: &JobRequest) -> Result<Option<Runner>, InvalidValue> {
+    let kind = request.kind;
+    if kind.is_run() {
+        if request.runner.is_some() {
+            return Err(InvalidValue::new("runner", "", "it is for a job of kind test or build"));
+        }
+        if request.expect.is_empty() {
+            return Ok(None);
+        }
+    }
+    if request.expect.len() > MAX_EXPECTED {
+        let count = request.expect.len().to_string();
+        return Err(InvalidValue::new("expect", count, format!("at most {MAX_EXPECTED} files are compared")));
+    }
+    let asked = request.runner.clone().unwrap_or_default();
+    let has_project = asked.project.is_some() || !request.files.is_empty();
+    if !kind.is_run() && !has_project && request.command.is_none() {
+        let fix = "there is nothing to test or build; give files, or the artifact of a project";
+        return Err(InvalidValue::new("runner.project", "", fix));
+    }
+    let tool = asked.tool.as_deref().map(|name| runner::by_name(name, kind)).transpose()?;
+    let report = asked.report.as_deref().map(|text| place("runner.report", text)).transpose()?;
+    let expect = request.expect.iter().cloned().enumerate().map(expected).collect::<Result<_, _>>()?;
+    let project = asked.project.is_some().then(|| Box::new(Cursor::new(Vec::new())) as _);
+    Ok(Some(Runner { kind, tool, project, report, expect, args: Vec::new() }))
+}
+
+/// Where files of the sandbox's own are.
+fn place(field: &str, text: &str) -> Result<GuestPath, InvalidValue> {
+    let path = GuestPath::parse_in_workspace(field, text)?;
+    match path.as_str().starts_with("/workspace/") || path.as_str().starts_with("/tmp/") {
+        true => Ok(path),
+        false => Err(InvalidValue::new(field, text, "it must lie in /workspace or /tmp")),
+    }
+}
+
+fn expected((i, wanted): (usize, InlineFile)) -> Result<Expected, InvalidValue> {
+    let shown = wanted.path.clone();
+    let made = file((i, wanted)).map_err(|error| {
+        let field = error.field.replacen("files[", "expect[", 1);
+        InvalidValue::new(&field, error.value, error.fix)
+    })?;
+    Ok(Expected { path: made.path, shown, content: made.content })
 }
 
 pub(crate) fn limits(request: &JobRequest) -> Result<Limits, InvalidValue> {
@@ -108,6 +163,14 @@ fn network(asked: Option<&str>) -> (NetworkPolicy, Warnings) {
 pub fn inputs(request: &JobRequest) -> Vec<(usize, String)> {
     let files = request.files.iter().enumerate();
     files.filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect()
+}
+
+/// The artifacts of a test or a build, in the order in which [`Runner`] has room for them: its project, if it has one,
+/// and those of what is expected.
+pub fn runner_inputs(request: &JobRequest) -> (Option<String>, Vec<(usize, String)>) {
+    let project = request.runner.as_ref().and_then(|runner| runner.project.clone());
+    let expect = request.expect.iter().enumerate();
+    (project, expect.filter_map(|(i, file)| Some((i, file.artifact.clone()?))).collect())
 }
 
 const FILE_MODE: u32 = 0o644;

@@ -15,6 +15,7 @@ pub fn layer(folder: &str) -> Option<Layer> {
     let number = match folder {
         "crates/core" | "crates/telemetry" | "crates/turns" => 0,
         "crates/api" | "crates/policy" | "crates/proof" | "crates/backend" | "crates/store" => 1,
+        "crates/reports" => 1,
         "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/artifacts" => 2,
         "crates/webhook" | "crates/kernels" | "crates/guest" => 2,
         "crates/registry" => 3,

@@ -1,6 +1,7 @@
 //! The words of the commands that speak with a service.
 
 use super::RunArgs;
+use super::project::{BUILD_EXAMPLES, JobProjectArgs, TEST_EXAMPLES};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ COFFERDAM_API_KEY, or in the file of --key-file.
 
 Examples:
   cofferdam job run -c 'print(\"hello\")'
+  cofferdam job test ./project
   cofferdam job list --state running
   cofferdam job logs -f job-aaaaaaaaaaaaaaaa";
 
@@ -149,6 +151,12 @@ pub(crate) enum JobCommand {
     /// Run code, a file or a command, and show its output
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(Box<JobRunArgs>),
+    /// Run the tests of a project, and show which failed
+    #[command(after_help = TEST_EXAMPLES)]
+    Test(Box<JobProjectArgs>),
+    /// Build a project, and show what its compiler says
+    #[command(after_help = BUILD_EXAMPLES)]
+    Build(Box<JobProjectArgs>),
     /// List jobs, the newest first
     #[command(after_help = LIST_EXAMPLES, visible_alias = "ls")]
     List(JobListArgs),

@@ -5,7 +5,7 @@ use super::elsewhere::{Elsewhere, Place};
 use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
-use cofferdam_backend::Backend;
+use cofferdam_backend::{Backend, Reader};
 use cofferdam_control::{
     ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
     Stream, Worker, WorkerCounts,
@@ -13,7 +13,7 @@ use cofferdam_control::{
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work,
+    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Runner, Work,
     cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
 use std::sync::Arc;
@@ -113,6 +113,7 @@ impl Worker for LocalWorker {
             return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
         }
         let inputs = request::inputs(&run.request);
+        let runner_inputs = request::runner_inputs(&run.request);
         let place = match Place::of(&run.request) {
             Ok(place) => place,
             Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
@@ -123,7 +124,11 @@ impl Worker for LocalWorker {
         };
         let mut cancelled = signals.cancelled;
         let desk = output.artifacts();
-        if let Err(message) = open_inputs(&mut job.files, inputs, desk.as_deref()).await {
+        let mut opened = open_inputs(&mut job.files, inputs, desk.as_deref()).await;
+        if let (Ok(()), Some(runner)) = (&opened, &mut job.runner) {
+            opened = open_runner(runner, runner_inputs, desk.as_deref()).await;
+        }
+        if let Err(message) = opened {
             return RunEnd::Errored { code: "files_refused".into(), message };
         }
         if let Some(desk) = desk {
@@ -175,10 +180,32 @@ pub(super) async fn open_inputs(
     desk: Option<&dyn ArtifactDesk>,
 ) -> Result<(), String> {
     for (i, artifact) in inputs {
-        let refused = |why: String| format!("files[{i}]: the artifact {artifact} cannot be read: {why}");
-        let desk = desk.ok_or_else(|| refused("this server has no artifact store".to_owned()))?;
-        let content = desk.open(&artifact).await.map_err(|error| refused(error.to_string()))?;
-        files[i].content = content;
+        files[i].content = open_artifact(&format!("files[{i}]"), &artifact, desk).await?;
+    }
+    Ok(())
+}
+
+async fn open_artifact(
+    field: &str,
+    artifact: &str,
+    desk: Option<&dyn ArtifactDesk>,
+) -> Result<Reader, String> {
+    let refused = |why: String| format!("{field}: the artifact {artifact} cannot be read: {why}");
+    let desk = desk.ok_or_else(|| refused("this server has no artifact store".to_owned()))?;
+    desk.open(artifact).await.map_err(|error| refused(error.to_string()))
+}
+
+/// The same for the project of a test or a build, and for what is expected of a job.
+async fn open_runner(
+    runner: &mut Runner,
+    (project, expect): (Option<String>, Vec<(usize, String)>),
+    desk: Option<&dyn ArtifactDesk>,
+) -> Result<(), String> {
+    if let Some(artifact) = project {
+        runner.project = Some(open_artifact("runner.project", &artifact, desk).await?);
+    }
+    for (i, artifact) in expect {
+        runner.expect[i].content = open_artifact(&format!("expect[{i}]"), &artifact, desk).await?;
     }
     Ok(())
 }
@@ -188,7 +215,7 @@ fn errored(error: &JobError) -> RunEnd {
         JobError::Invalid(_) => "invalid",
         JobError::MissingRuntime { .. } => "runtime_missing",
         JobError::Start(_) | JobError::Workdir(_) => "not_startable",
-        JobError::FileIn { .. } => "files_refused",
+        JobError::FileIn { .. } | JobError::Project { .. } => "files_refused",
         JobError::Create(_) | JobError::Id(_) => "sandbox_failed",
     };
     let mut message = error.to_string();

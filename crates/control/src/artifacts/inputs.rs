@@ -2,7 +2,7 @@
 
 use crate::terms::Input;
 use crate::{Control, Result};
-use cofferdam_api::InlineFile;
+use cofferdam_api::{InlineFile, JobRequest};
 use cofferdam_core::{ArtifactId, InvalidValue};
 use cofferdam_policy::{Action, Permit};
 use cofferdam_proof::Digest;
@@ -12,20 +12,34 @@ use std::collections::BTreeMap;
 /// Each is looked up before the job is kept.
 const MAX_INPUTS: usize = 100;
 
+/// The artifacts that files of a request name, each with its field.
+pub(crate) fn named<'r>(field: &str, files: &'r [InlineFile]) -> Vec<(String, &'r str)> {
+    let files = files.iter().enumerate();
+    let artifact = |(i, file): (usize, &'r InlineFile)| {
+        Some((format!("{field}[{i}].artifact"), file.artifact.as_deref()?))
+    };
+    files.filter_map(artifact).collect()
+}
+
+/// All that a request for a job names.
+pub(crate) fn named_by(request: &JobRequest) -> Vec<(String, &str)> {
+    let mut all = named("files", &request.files);
+    all.extend(named("expect", &request.expect));
+    let project = request.runner.as_ref().and_then(|runner| runner.project.as_deref());
+    all.extend(project.map(|id| ("runner.project".to_owned(), id)));
+    all
+}
+
 impl Control {
     /// The artifacts that a request for a job or a step names, by their ids. One that the tenant does not have is refused;
     /// another's is no different.
     pub(crate) async fn check_inputs(
         &self,
         permit: &Permit,
-        files: &[InlineFile],
+        named: &[(String, &str)],
     ) -> Result<BTreeMap<String, Input>> {
         let mut inputs = BTreeMap::new();
-        let named = || {
-            let files = files.iter().enumerate();
-            files.filter_map(|(i, file)| file.artifact.as_deref().map(|artifact| (i, artifact)))
-        };
-        let count = named().count();
+        let count = named.len();
         if count == 0 {
             return Ok(inputs);
         }
@@ -35,15 +49,14 @@ impl Control {
         }
         self.artifacts()?;
         self.permit(permit.principal(), Action::ArtifactGet, permit.tenant(), None).await?;
-        for (i, id) in named() {
-            let field = format!("files[{i}].artifact");
-            ArtifactId::parse(&field, id)?;
+        for (field, id) in named {
+            ArtifactId::parse(field, id)?;
             let found = self.parts.store.artifact(permit.tenant(), id).await?;
             let Some(found) = found.filter(|artifact| artifact.state == ArtifactState::Ready) else {
-                return Err(InvalidValue::new(&field, id, "there is no such artifact that is ready").into());
+                return Err(InvalidValue::new(field, *id, "there is no such artifact that is ready").into());
             };
             let sha256 = found.sha256.as_deref().and_then(|text| Digest::parse(text).ok());
-            inputs.insert(id.to_owned(), Input { sha256, size_bytes: found.size_bytes as u64 });
+            inputs.insert((*id).to_owned(), Input { sha256, size_bytes: found.size_bytes as u64 });
         }
         Ok(inputs)
     }

@@ -14,6 +14,7 @@ mod sweep;
 mod upload;
 mod view;
 
+pub(crate) use inputs::{named, named_by};
 pub use job::{ArtifactDesk, Reader};
 pub(crate) use job::{Keeper, Owner};
 pub use read::Download;

@@ -1,6 +1,7 @@
 //! `job.create`: a request becomes a job that is kept.
 
 use super::Attempt;
+use crate::artifacts::named_by;
 use crate::fleet::signed;
 use crate::placement::Demand;
 use crate::terms::Terms;
@@ -44,7 +45,7 @@ impl Control {
         self.parts.settings.backends.check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
-        let inputs = self.check_inputs(permit, &request.files).await?;
+        let inputs = self.check_inputs(permit, &named_by(&request)).await?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }

@@ -7,7 +7,7 @@ use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::worker::{RunEnd, RunOrder, RunSignals};
 use crate::{Control, Phase, now_ms};
 use cofferdam_api::{JobRequest, Retries};
-use cofferdam_core::{JobId, JobState, Outcome, TaskId};
+use cofferdam_core::{JobId, JobState, Outcome, Report, TaskId};
 use cofferdam_store::{AuditEvent, Finish, GivenUp, Next, OutputEvent, OutputTail, StoreError};
 use cofferdam_telemetry::TRACE;
 use cofferdam_turns::Handle;
@@ -258,7 +258,7 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
             (JobState::Errored, Some(code.into_owned()), Some(message), result)
         }
         RunEnd::Result(result) => {
-            let state = JobState::of(&result.outcome);
+            let state = JobState::of_result(&result);
             let outcome = serde_json::to_value(&result.outcome).unwrap_or_default();
             let reason = outcome.get("kind").and_then(|kind| kind.as_str()).map(str::to_owned);
             let mut value = serde_json::to_value(&*result).unwrap_or_default();
@@ -266,7 +266,12 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
                 object.remove("stdout");
                 object.remove("stderr");
             }
-            (state, reason, message(&result.outcome), value)
+            // The process ended well, and its report says that this is not all.
+            let doubt = result.report.as_ref().filter(|_| state != JobState::of(&result.outcome)).map(doubt);
+            match doubt {
+                Some(doubt) => (state, Some("report".to_owned()), Some(doubt), value),
+                None => (state, reason, message(&result.outcome), value),
+            }
         }
     };
     for (name, kept) in ["stdout", "stderr"].into_iter().zip(kept) {
@@ -274,6 +279,16 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
         result[format!("{name}_size_bytes")] = json!(kept.size_bytes);
     }
     (state, reason, message, Some(result))
+}
+
+/// Why a process that ended well has not succeeded.
+fn doubt(report: &Report) -> String {
+    let mut parts: Vec<&str> = report.notes.iter().map(String::as_str).collect();
+    parts.extend(report.reason.as_deref());
+    match parts.is_empty() {
+        true => "its report does not say that it has passed".to_owned(),
+        false => parts.join("; "),
+    }
 }
 
 /// What happened, for people.

@@ -1,6 +1,7 @@
 //! `step.create`: a request becomes a step that is kept, and runs.
 
 use super::step_run::StepAttempt;
+use crate::artifacts::named;
 use crate::limits::within_timeout;
 use crate::{Control, ControlError, Result, ids, now_ms, receipts};
 use base64::Engine;
@@ -33,7 +34,7 @@ impl Control {
     ) -> Result<SubmittedStep> {
         let kind = check(&mut request)?;
         check_files(&request.files)?;
-        self.check_inputs(permit, &request.files).await?;
+        self.check_inputs(permit, &named("files", &request.files)).await?;
         within_timeout(&self.parts.settings.limits, &mut request.timeout_ms)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));

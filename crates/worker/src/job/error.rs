@@ -21,6 +21,9 @@ pub enum JobError {
     #[error("{path} could not be put into the sandbox")]
     FileIn { path: String, source: BackendError },
 
+    #[error("the project cannot be used: {why}")]
+    Project { why: String },
+
     /// The program could not be started. `NotFound` and `NotPermitted` are about the program itself.
     #[error("the program could not be started")]
     Start(#[source] BackendError),

@@ -1,6 +1,7 @@
 //! From a spec to a process: everything that can be refused without making a sandbox is refused here.
 
 use super::spec::{ArtifactsWanted, FileIn, JobSpec, Stdin, Work};
+use crate::runner::{Runner, Settled, check_own};
 use crate::runtime::{CodePlace, Runtime, file_argv};
 use crate::task_env::{TaskEnv, task_env, workspace};
 use crate::terminal::Terminal;
@@ -25,6 +26,10 @@ pub(super) struct PreparedJob {
     pub(super) isolation: IsolationMode,
     pub(super) details: bool,
     pub(super) warnings: Vec<String>,
+    /// Until the project is in its place.
+    pub(super) runner: Option<Runner>,
+    /// From then on.
+    pub(super) settled: Option<Settled>,
 }
 
 pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {
@@ -32,8 +37,21 @@ pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {
     let TaskEnv { variables, warnings } =
         task_env(&spec.env, &spec.job_id, &spec.task_id, spec.terminal.is_some())?;
     let mut files = spec.files;
-    let (argv, runtime) = command(spec.work, spec.args, &mut files)?;
-    check_argv(&argv)?;
+    let mut runner = spec.runner;
+    let (argv, runtime) = match (spec.work, &mut runner) {
+        // Its command is made when its project is there.
+        (Work::Tool, Some(runner)) => {
+            check_own(runner)?;
+            check_words(&spec.args)?;
+            runner.args = spec.args;
+            (Vec::new(), None)
+        }
+        (work, _) => {
+            let (argv, runtime) = command(work, spec.args, &mut files)?;
+            check_argv(&argv)?;
+            (argv, runtime)
+        }
+    };
     let stdin: Option<Reader> = match spec.stdin {
         Stdin::Empty => None,
         Stdin::Bytes(bytes) => Some(Box::new(Cursor::new(bytes))),
@@ -56,6 +74,8 @@ pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {
         isolation: spec.isolation,
         details: spec.details,
         warnings,
+        runner,
+        settled: None,
     })
 }
 
@@ -70,6 +90,7 @@ fn command(
             argv.extend(args);
             Ok((argv, None))
         }
+        Work::Tool => Err(InvalidValue::new("command", "", "only a test or a build has a tool to run")),
         Work::File { runtime, path } => Ok((file_argv(runtime, &path, &args), Some(runtime))),
         Work::Code { runtime, code } => match runtime.place_code(&code, &args) {
             CodePlace::Inline { argv } => Ok((argv, Some(runtime))),
@@ -96,6 +117,10 @@ fn check_argv(argv: &[String]) -> Result<(), InvalidValue> {
         }
         Some(_) => {}
     }
+    check_words(argv)
+}
+
+fn check_words(argv: &[String]) -> Result<(), InvalidValue> {
     match argv.iter().find(|word| word.contains('\0')) {
         Some(word) => Err(InvalidValue::new("command", word, "an argument must not contain NUL")),
         None => Ok(()),

@@ -10,10 +10,12 @@ use super::verdict;
 use crate::artifacts::{Collected, collect};
 use crate::ids::draw_sandbox_id;
 use crate::output::LiveOutput;
+use crate::runner::Gathered;
 use crate::runtime::{ahead, present_in};
 use cofferdam_backend::{Backend, BackendError, ExitStatus, Process, Sandbox, Stats};
 use cofferdam_core::{InvalidValue, IsolationReport, JobResult};
 use std::io::Cursor;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
@@ -42,14 +44,14 @@ pub async fn run_keeping(
     spec: JobSpec,
     live: &mut dyn LiveOutput,
     mut cancel: Cancellation,
-) -> Result<(JobResult, Option<Box<dyn Sandbox>>), JobError> {
+) -> Result<(JobResult, Option<Arc<dyn Sandbox>>), JobError> {
     let id = draw_sandbox_id().map_err(JobError::Id)?;
     let sandbox = sandbox_spec(id.clone(), &spec);
     let job = prepare(spec)?;
     let began = Instant::now();
     // Dropping what makes a sandbox ends it as well, so a request that comes meanwhile is heard at once.
     let made = async {
-        if !job.files.is_empty() {
+        if !job.files.is_empty() || job.runner.is_some() {
             return Ok((backend.create(sandbox).await?, None));
         }
         // Nothing has to be in place before the process, so both are asked for at once.
@@ -62,8 +64,9 @@ pub async fn run_keeping(
         Request { by, .. } = cancel.requested() => return Ok((cancelled_unmade(job, by), None)),
     };
     let (sandbox, started) = made?;
+    let sandbox: Arc<dyn Sandbox> = Arc::from(sandbox);
     let result = match started {
-        None => execute(&*sandbox, None, job, live, cancel).await?,
+        None => execute(&sandbox, None, job, live, cancel).await?,
         Some(started) => {
             let process = explain(&*sandbox, started, &job).await?;
             attend(&*sandbox, &*process, job, began, live, cancel).await
@@ -80,7 +83,7 @@ pub async fn run_in(
     cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
     let job = prepare(spec)?;
-    execute(&*sandbox, None, job, live, cancel).await
+    execute(&Arc::from(sandbox), None, job, live, cancel).await
 }
 
 /// Runs a job's code in an interpreter that has started in a sandbox made for such jobs, and destroys that.
@@ -93,7 +96,9 @@ pub(crate) async fn run_ahead(
 ) -> Result<JobResult, JobError> {
     let (code, args) = match &spec.work {
         Work::Code { code, .. } => (code.clone(), spec.args.clone()),
-        Work::Command { .. } | Work::File { .. } => unreachable!("an interpreter is only taken for code"),
+        Work::Command { .. } | Work::File { .. } | Work::Tool => {
+            unreachable!("an interpreter is only taken for code")
+        }
     };
     let mut job = prepare(spec)?;
     let message = ahead::message(&code, &args, &job.process.env, job.stdin.is_some());
@@ -103,22 +108,22 @@ pub(crate) async fn run_ahead(
         Some(stdin) => Box::new(message.chain(stdin)),
         None => Box::new(message),
     });
-    execute(&*sandbox, Some(interpreter), job, live, cancel).await
+    execute(&Arc::from(sandbox), Some(interpreter), job, live, cancel).await
 }
 
 async fn execute(
-    sandbox: &dyn Sandbox,
+    sandbox: &Arc<dyn Sandbox>,
     interpreter: Option<Box<dyn Process>>,
     mut job: PreparedJob,
     live: &mut dyn LiveOutput,
     mut cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
-    let files = std::mem::take(&mut job.files);
     let staged = tokio::select! {
         biased;
-        staged = stage(sandbox, files) => staged,
-        Request { by, .. } = cancel.requested() => return Ok(cancelled_early(sandbox, job, by).await),
+        staged = stage(sandbox, &mut job) => staged,
+        Request { by, .. } = cancel.requested() => return Ok(cancelled_early(&**sandbox, job, by).await),
     };
+    let sandbox = &**sandbox;
     let began = Instant::now();
     let started = match (staged, interpreter) {
         (Ok(()), Some(interpreter)) => Ok(interpreter),
@@ -135,10 +140,17 @@ async fn execute(
     }
 }
 
-async fn stage(sandbox: &dyn Sandbox, files: Vec<FileIn>) -> Result<(), JobError> {
-    for FileIn { path, mode, content } in files {
+/// Puts everything into its place: the project, then the files, then the command of the tool that both are for.
+async fn stage(sandbox: &Arc<dyn Sandbox>, job: &mut PreparedJob) -> Result<(), JobError> {
+    if let Some(runner) = &mut job.runner {
+        runner.unpack(sandbox).await?;
+    }
+    for FileIn { path, mode, content } in std::mem::take(&mut job.files) {
         let written = sandbox.write_file(&path, mode, content).await;
         written.map_err(|source| JobError::FileIn { path: path.to_string(), source })?;
+    }
+    if let Some(runner) = job.runner.take() {
+        job.settled = Some(runner.settle(&**sandbox, &mut job.process.argv).await?);
     }
     Ok(())
 }
@@ -211,7 +223,14 @@ async fn attend(
         job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
     }
     let kept = streams.drain(live).await;
-    conclude(job, ending, evidence, kept, duration)
+    let (settled, gathered) = (job.settled.take(), evidence.gathered);
+    let evidence = Evidence { gathered: Gathered::default(), ..evidence };
+    let mut result = conclude(job, ending, evidence, kept, duration);
+    if let Some(settled) = settled {
+        let report = settled.report(gathered, &result.stdout, &result.stderr, &result.outcome).await;
+        result.report = Some(report);
+    }
+    result
 }
 
 /// What can only be learnt while the sandbox stands.
@@ -219,6 +238,16 @@ struct Evidence {
     stats: Stats,
     artifacts: Collected,
     isolation: IsolationReport,
+    /// What the report of a tool is made of.
+    gathered: Gathered,
+}
+
+impl Evidence {
+    /// Of a job whose process never started.
+    fn none(isolation: IsolationReport) -> Self {
+        let (stats, artifacts, gathered) = (Stats::default(), Collected::default(), Gathered::default());
+        Self { stats, artifacts, isolation, gathered }
+    }
 }
 
 async fn gather(
@@ -246,8 +275,12 @@ async fn gather(
             Collected::default()
         }
     };
+    let gathered = match &job.settled {
+        Some(settled) => settled.gather(sandbox, ending.forced).await,
+        None => Gathered::default(),
+    };
     let isolation = prove(sandbox, job).await;
-    Evidence { stats, artifacts, isolation }
+    Evidence { stats, artifacts, isolation, gathered }
 }
 
 /// The sandbox's isolation report; one without a proof where it cannot be asked any more.
@@ -268,7 +301,7 @@ fn conclude(
     kept: Kept,
     duration: Duration,
 ) -> JobResult {
-    let Evidence { stats, artifacts, isolation } = evidence;
+    let Evidence { stats, artifacts, isolation, gathered: _ } = evidence;
     let mut warnings = job.warnings;
     warnings.extend(kept.stdin_error.map(|error| format!("the input was not all passed on: {error}")));
     warnings.extend(kept.lost.as_ref().map(|error| format!("some output is missing: {error}")));
@@ -286,6 +319,7 @@ fn conclude(
         isolation,
         network_policy_applied: job.network,
         warnings,
+        report: None,
     }
 }
 
@@ -296,7 +330,7 @@ async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String
         job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
     }
     let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
-    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default(), isolation };
+    let evidence = Evidence::none(isolation);
     conclude(job, ending, evidence, Kept::default(), Duration::ZERO)
 }
 
@@ -304,6 +338,6 @@ async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String
 fn cancelled_unmade(job: PreparedJob, by: String) -> JobResult {
     let isolation = IsolationReport::unproven(job.isolation, "no sandbox was made");
     let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
-    let evidence = Evidence { stats: Stats::default(), artifacts: Collected::default(), isolation };
+    let evidence = Evidence::none(isolation);
     conclude(job, ending, evidence, Kept::default(), Duration::ZERO)
 }

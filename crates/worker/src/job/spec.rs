@@ -1,6 +1,7 @@
 //! What may be asked of a job.
 
 use crate::artifacts::ArtifactStore;
+use crate::runner::Runner;
 use crate::runtime::Runtime;
 use crate::task_env::workspace;
 use crate::terminal::Terminal;
@@ -16,6 +17,8 @@ pub enum Work {
     Command { argv: Vec<String> },
     /// Code, as text.
     Code { runtime: &'static Runtime, code: String },
+    /// The own command of the tool that the runner names, or finds.
+    Tool,
     /// A file that is in the image or among the files in.
     File { runtime: &'static Runtime, path: GuestPath },
 }
@@ -69,6 +72,8 @@ pub struct JobSpec {
     pub details: bool,
     pub writable_root: bool,
     pub workspace_root: PathBuf,
+    /// Of a test, a build, or a job of which files are expected.
+    pub runner: Option<Runner>,
 }
 
 impl JobSpec {
@@ -92,6 +97,7 @@ impl JobSpec {
             details: true,
             writable_root: false,
             workspace_root: PathBuf::from("/var/lib/cofferdam/workspaces"),
+            runner: None,
         }
     }
 }

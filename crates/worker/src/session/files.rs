@@ -1,9 +1,8 @@
 //! Files of a session, from outside. The sandbox opens every one of them itself, and follows no link; nothing here
 //! believes a name, a kind or a size for longer than it takes to look again.
 
-use super::live::Live;
 use super::{SessionError, Sessions};
-use cofferdam_backend::{BackendError, Entry, EntryKind, FileStat, Reader};
+use cofferdam_backend::{BackendError, Entry, EntryKind, FileStat, Reader, Sandbox};
 use cofferdam_core::{GuestPath, InvalidValue, SessionId};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -119,7 +118,7 @@ impl Sessions {
         let live = self.find(id, generation)?;
         let stat = live.sandbox.stat(path).await?;
         if stat.kind == EntryKind::Folder && is_recursive {
-            return remove_tree(&live, path).await;
+            return remove_tree(&*live.sandbox, path).await;
         }
         Ok(live.sandbox.remove(path, stat.kind).await?)
     }
@@ -180,7 +179,7 @@ pub(super) fn beside(path: &GuestPath) -> Result<GuestPath, SessionError> {
 }
 
 /// Removes a folder and everything in it, from the bottom up.
-pub(super) async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), SessionError> {
+pub(super) async fn remove_tree(sandbox: &dyn Sandbox, path: &GuestPath) -> Result<(), SessionError> {
     let mut left = MAX_REMOVED;
     let mut open = vec![path.clone()];
     while let Some(folder) = open.last().cloned() {
@@ -188,7 +187,7 @@ pub(super) async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), Ses
             return Err(not_plain(path, "it is too deep to be removed at once"));
         }
         let mut inner = None;
-        for Entry { name, kind, .. } in live.sandbox.list_files(&folder, MAX_REMOVED).await? {
+        for Entry { name, kind, .. } in sandbox.list_files(&folder, MAX_REMOVED).await? {
             let name =
                 String::from_utf8(name).map_err(|_| not_plain(&folder, "a name in it is not UTF-8"))?;
             let child = folder.join(&name)?;
@@ -197,7 +196,7 @@ pub(super) async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), Ses
                 break;
             }
             left = left.checked_sub(1).ok_or_else(|| not_plain(path, "it has too many entries"))?;
-            live.sandbox.remove(&child, kind).await?;
+            sandbox.remove(&child, kind).await?;
         }
         match inner {
             Some(child) => {
@@ -205,7 +204,7 @@ pub(super) async fn remove_tree(live: &Live, path: &GuestPath) -> Result<(), Ses
                 open.push(child);
             }
             None => {
-                live.sandbox.remove(&folder, EntryKind::Folder).await?;
+                sandbox.remove(&folder, EntryKind::Folder).await?;
                 open.pop();
             }
         }

@@ -24,6 +24,7 @@ mod spec;
 mod tests;
 mod watch;
 
+pub(crate) use archive::unpack_project;
 pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;

@@ -12,6 +12,7 @@ use cofferdam_worker::{Canceller, Discard, JobError, LiveOutput, cancellation};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 /// How the caller sees the job.
 enum Shown {
@@ -92,7 +93,7 @@ async fn run(
     shown: &mut Shown,
     signals: &mut Signals,
     asked: &Cell<Option<i32>>,
-) -> Result<(JobResult, Option<Box<dyn Sandbox>>), JobError> {
+) -> Result<(JobResult, Option<Arc<dyn Sandbox>>), JobError> {
     let (canceller, cancellation) = cancellation();
     let (live, hang_up): (&mut dyn LiveOutput, _) = match shown {
         Shown::Json(_) => (&mut Discard, None),

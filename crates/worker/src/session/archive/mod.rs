@@ -8,7 +8,7 @@ mod unpack;
 
 use super::files::beside;
 use super::{SessionError, Sessions};
-use cofferdam_backend::{BackendError, EntryKind, Reader};
+use cofferdam_backend::{BackendError, EntryKind, Reader, Sandbox};
 use cofferdam_core::{GuestPath, InvalidValue, SessionId};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -86,15 +86,28 @@ impl Sessions {
         // At the top there is no room beside: /workspace and /tmp are filesystems of their own.
         let is_top = path.as_str().rfind('/') == Some(0);
         let draft = beside(&if is_top { path.join("archive")? } else { path.clone() })?;
-        let order = unpack::Order { target: path.clone(), is_there, draft, format };
+        let order = unpack::Order { target: path.clone(), is_there, draft, format: Some(format) };
         // It goes on where whoever asked is gone, so that nothing of it is left.
         let runtime = tokio::runtime::Handle::current();
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            unpack::run(&live, runtime, order, content)
+            unpack::run(&live.sandbox, runtime, order, content)
         });
         done.await.map_err(|error| SessionError::Id(std::io::Error::other(error)))?
     }
+}
+
+/// Unpacks the archive of a project into a folder that is there, whatever kind of archive it is.
+pub(crate) async fn unpack_project(
+    sandbox: Arc<dyn Sandbox>,
+    target: GuestPath,
+    content: Reader,
+) -> Result<Unpacked, SessionError> {
+    let draft = beside(&target.join("project")?)?;
+    let order = unpack::Order { target, is_there: true, draft, format: None };
+    let runtime = tokio::runtime::Handle::current();
+    let done = tokio::task::spawn_blocking(move || unpack::run(&sandbox, runtime, order, content));
+    done.await.map_err(|error| SessionError::Id(std::io::Error::other(error)))?
 }
 
 fn not_a_folder(path: &GuestPath) -> SessionError {
@@ -110,10 +123,6 @@ pub(super) fn unpack_new(
 ) -> Result<Unpacked, SessionError> {
     let folder = crate::task_env::workspace();
     let (target, draft) = (folder.join("target")?, folder.join("draft")?);
-    unpack::run(
-        live,
-        runtime,
-        unpack::Order { target, is_there: false, draft, format: ArchiveFormat::Tar },
-        content,
-    )
+    let order = unpack::Order { target, is_there: false, draft, format: Some(ArchiveFormat::Tar) };
+    unpack::run(&live.sandbox, runtime, order, content)
 }

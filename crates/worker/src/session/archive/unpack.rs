@@ -4,13 +4,12 @@
 use super::{ArchiveFormat, MAX_BYTES, MAX_ENTRIES, PIECE_BYTES, Unpacked};
 use crate::session::SessionError;
 use crate::session::files::remove_tree;
-use crate::session::live::Live;
 use crate::session::pipe::pipe;
-use cofferdam_backend::{BackendError, EntryKind, Reader};
+use cofferdam_backend::{BackendError, EntryKind, Reader, Sandbox};
 use cofferdam_core::GuestPath;
-use cofferdam_images::components;
 use cofferdam_images::tar::{Kind, Streamed, TarReader};
 use cofferdam_images::zip::{ZipEntry, ZipItem, ZipReader};
+use cofferdam_images::{Decoded, components};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Read};
@@ -24,6 +23,9 @@ const LINK_BITS: u32 = 0o120_000;
 const FOLDER_BITS: u32 = 0o040_000;
 const FILE_BITS: u32 = 0o100_000;
 
+/// What a zip begins with.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
+
 /// Longer than any path that a link could have.
 const MAX_LINK_BYTES: u64 = 4096;
 
@@ -31,19 +33,20 @@ pub(super) struct Order {
     pub(super) target: GuestPath,
     pub(super) is_there: bool,
     pub(super) draft: GuestPath,
-    pub(super) format: ArchiveFormat,
+    /// None where it has to be found out.
+    pub(super) format: Option<ArchiveFormat>,
 }
 
 pub(super) fn run(
-    live: &Arc<Live>,
+    sandbox: &Arc<dyn Sandbox>,
     runtime: Handle,
     order: Order,
     content: Reader,
 ) -> Result<Unpacked, SessionError> {
-    let mut unpacking = Unpacking { live, runtime, order, made: BTreeMap::new(), entries: 0, bytes: 0 };
+    let mut unpacking = Unpacking { sandbox, runtime, order, made: BTreeMap::new(), entries: 0, bytes: 0 };
     let done = unpacking.all(content);
     // What was moved into its place is not there any more; everything else goes.
-    let _ = unpacking.wait(remove_tree(live, &unpacking.order.draft));
+    let _ = unpacking.wait(remove_tree(&**sandbox, &unpacking.order.draft));
     done
 }
 
@@ -57,7 +60,7 @@ enum Made {
 }
 
 struct Unpacking<'l> {
-    live: &'l Arc<Live>,
+    sandbox: &'l Arc<dyn Sandbox>,
     runtime: Handle,
     order: Order,
     made: BTreeMap<String, Made>,
@@ -93,11 +96,12 @@ impl Unpacking<'_> {
     }
 
     fn all(&mut self, content: Reader) -> Result<Unpacked, SessionError> {
-        self.wait(self.live.sandbox.make_folder(&self.order.draft))?;
+        self.wait(self.sandbox.make_folder(&self.order.draft))?;
         let content = Blocking { content, runtime: self.runtime.clone() };
         match self.order.format {
-            ArchiveFormat::Tar => self.tar(content)?,
-            ArchiveFormat::Zip => self.zip(content)?,
+            Some(ArchiveFormat::Tar) => self.tar(content)?,
+            Some(ArchiveFormat::Zip) => self.zip(content)?,
+            None => self.either(content)?,
         }
         match self.order.is_there {
             true => self.merge()?,
@@ -107,7 +111,16 @@ impl Unpacking<'_> {
         Ok(Unpacked { files, size_bytes: self.bytes })
     }
 
-    fn tar(&mut self, content: Blocking) -> Result<(), SessionError> {
+    /// What it is, is seen from its first bytes.
+    fn either(&mut self, content: Blocking) -> Result<(), SessionError> {
+        let mut content = Decoded::new(content).map_err(unreadable)?;
+        match content.begins_with(&ZIP).map_err(unreadable)? {
+            true => self.zip(content),
+            false => self.tar(content),
+        }
+    }
+
+    fn tar(&mut self, content: impl Read) -> Result<(), SessionError> {
         let mut reader = TarReader::new(Streamed(content));
         while let Some(entry) = reader.next_entry().map_err(unreadable)? {
             let name = self.next_name(&entry.path)?;
@@ -122,7 +135,7 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    fn zip(&mut self, content: Blocking) -> Result<(), SessionError> {
+    fn zip(&mut self, content: impl Read) -> Result<(), SessionError> {
         let mut reader = ZipReader::new(content);
         while let Some(item) = reader.next_item().map_err(unreadable)? {
             match item {
@@ -149,16 +162,16 @@ impl Unpacking<'_> {
                 Ok(())
             }
             (FILE_BITS | 0, Some(Made::File)) => {
-                Ok(self.wait(self.live.sandbox.set_mode(&self.inside(&name)?, mode))?)
+                Ok(self.wait(self.sandbox.set_mode(&self.inside(&name)?, mode))?)
             }
             (LINK_BITS, Some(Made::File)) => {
                 let place = self.inside(&name)?;
                 let mut target = Vec::new();
                 let read = async {
-                    let reader = self.live.sandbox.read_file(&place).await?;
+                    let reader = self.sandbox.read_file(&place).await?;
                     let read = reader.take(MAX_LINK_BYTES).read_to_end(&mut target).await;
                     read.map_err(|error| BackendError::failed(format!("reading {place}"), error))?;
-                    self.live.sandbox.remove(&place, EntryKind::File).await
+                    self.sandbox.remove(&place, EntryKind::File).await
                 };
                 self.wait(read)?;
                 self.made.remove(&name);
@@ -206,7 +219,7 @@ impl Unpacking<'_> {
 
     fn folder(&mut self, name: String, mode: Option<u32>) -> Result<(), SessionError> {
         let path = self.inside(&name)?;
-        self.named(&name, self.wait(self.live.sandbox.make_folder(&path)))?;
+        self.named(&name, self.wait(self.sandbox.make_folder(&path)))?;
         self.made.insert(name, Made::Folder(mode));
         Ok(())
     }
@@ -217,7 +230,7 @@ impl Unpacking<'_> {
             return Err(refused(name, "a file needs a name"));
         }
         let path = self.inside(&name)?;
-        let (sandbox, mode) = (&self.live.sandbox, mode & 0o777);
+        let (sandbox, mode) = (self.sandbox, mode & 0o777);
         let mut first = Vec::with_capacity(PIECE_BYTES);
         content.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut first).map_err(unreadable)?;
         let written = if first.len() < PIECE_BYTES {
@@ -278,7 +291,7 @@ impl Unpacking<'_> {
             return Err(refused(name, "a link needs a name"));
         }
         let path = self.inside(&name)?;
-        self.named(&name, self.wait(self.live.sandbox.make_link(&path, target.as_bytes())))?;
+        self.named(&name, self.wait(self.sandbox.make_link(&path, target.as_bytes())))?;
         self.made.insert(name, Made::Link);
         Ok(())
     }
@@ -294,7 +307,7 @@ impl Unpacking<'_> {
             ));
         }
         let (from, to) = (self.inside(&original)?, self.inside(&name)?);
-        let sandbox = &self.live.sandbox;
+        let sandbox = self.sandbox;
         let work = async {
             let stat = sandbox.stat(&from).await?;
             let reader = sandbox.read_file(&from).await?;
@@ -316,7 +329,7 @@ impl Unpacking<'_> {
             }
         }
         let (draft, target) = (&self.order.draft, &self.order.target);
-        self.wait(self.live.sandbox.rename(draft, target))?;
+        self.wait(self.sandbox.rename(draft, target))?;
         match self.made.get("") {
             Some(Made::Folder(Some(mode))) => self.set_mode("", target, *mode),
             _ => Ok(()),
@@ -327,7 +340,7 @@ impl Unpacking<'_> {
     fn merge(&mut self) -> Result<(), SessionError> {
         for (name, made) in &self.made {
             let wanted = matches!(made, Made::Folder(_));
-            match self.wait(self.live.sandbox.stat(&self.outside(name)?)) {
+            match self.wait(self.sandbox.stat(&self.outside(name)?)) {
                 Ok(stat) if (stat.kind == EntryKind::Folder) == wanted => {}
                 Ok(_) if wanted => {
                     return Err(refused(name, "there is something in its place that is no folder"));
@@ -341,8 +354,8 @@ impl Unpacking<'_> {
         for (name, made) in &self.made {
             let place = self.outside(name)?;
             let moved = match made {
-                Made::Folder(_) => self.wait(self.live.sandbox.make_folder(&place)),
-                Made::File | Made::Link => self.wait(self.live.sandbox.rename(&self.inside(name)?, &place)),
+                Made::Folder(_) => self.wait(self.sandbox.make_folder(&place)),
+                Made::File | Made::Link => self.wait(self.sandbox.rename(&self.inside(name)?, &place)),
             };
             self.named(name, moved)?;
         }
@@ -364,6 +377,6 @@ impl Unpacking<'_> {
     }
 
     fn set_mode(&self, name: &str, path: &GuestPath, mode: u32) -> Result<(), SessionError> {
-        self.named(name, self.wait(self.live.sandbox.set_mode(path, mode & 0o777)))
+        self.named(name, self.wait(self.sandbox.set_mode(path, mode & 0o777)))
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Attended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show {
     Live,
+    /// Nowhere, but that it runs is shown.
+    Waiting,
     Nothing,
 }
 

@@ -6,16 +6,21 @@ mod inputs;
 mod list;
 mod logs;
 mod one;
+mod project;
+mod project_page;
 mod request;
 mod run;
 
 use crate::args::JobCommand;
 use crate::exit::Failure;
+use cofferdam_core::JobKind;
 use std::process::ExitCode;
 
 pub(in crate::commands) fn job(command: JobCommand) -> Result<ExitCode, Failure> {
     match command {
         JobCommand::Run(args) => run::run(&args),
+        JobCommand::Test(args) => project::run(&args, JobKind::Test),
+        JobCommand::Build(args) => project::run(&args, JobKind::Build),
         JobCommand::List(args) => list::list(&args),
         JobCommand::Show(args) => one::show(&args),
         JobCommand::Cancel(args) => one::cancel(&args),

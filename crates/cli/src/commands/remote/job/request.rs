@@ -48,6 +48,8 @@ fn work(words: Words) -> JobRequest {
             let argv = file_argv(runtime, &path, &args);
             JobRequest { command: Some(Command::Argv(argv)), ..JobRequest::default() }
         }
+        // The words of `job run` name no tool.
+        Work::Tool => JobRequest::default(),
         Work::Command { argv } => JobRequest { command: Some(Command::Argv(argv)), ..JobRequest::default() },
     }
 }
@@ -67,7 +69,7 @@ fn inline(source: &FileSource) -> Result<InlineFile, Failure> {
     })
 }
 
-fn limits(args: &JobRunArgs) -> Result<LimitsRequest, InvalidValue> {
+pub(super) fn limits(args: &JobRunArgs) -> Result<LimitsRequest, InvalidValue> {
     let size = |option: &str, text: &Option<String>| {
         text.as_deref().map(|text| ByteSize::parse(option, text).map(|size| size.0)).transpose()
     };
@@ -89,7 +91,7 @@ fn limits(args: &JobRunArgs) -> Result<LimitsRequest, InvalidValue> {
     })
 }
 
-fn milliseconds(option: &str, text: &str) -> Result<u64, InvalidValue> {
+pub(super) fn milliseconds(option: &str, text: &str) -> Result<u64, InvalidValue> {
     Ok(u64::try_from(parse_duration(option, text)?.as_millis()).unwrap_or(u64::MAX))
 }
 
