@@ -222,6 +222,12 @@ pub(crate) enum Command {
     /// List and rotate the keys that the service signs with
     #[command(after_help = SIGNING_KEY_EXAMPLES, disable_help_subcommand = true)]
     SigningKey(SigningKeyArgs),
+    /// Change the key that everything kept is sealed under
+    #[command(after_help = proof::MASTER_KEY_EXAMPLES, disable_help_subcommand = true)]
+    MasterKey {
+        #[command(subcommand)]
+        command: MasterKeyCommand,
+    },
     /// Import, list, check and remove images, and make those of profiles
     #[command(after_help = IMAGE_EXAMPLES, disable_help_subcommand = true)]
     Image {

@@ -38,6 +38,8 @@ mod limits;
 mod load;
 #[path = "serve/machine.rs"]
 mod machine;
+#[path = "serve/master_keys.rs"]
+mod master_keys;
 #[path = "serve/observing.rs"]
 mod observing;
 #[path = "serve/odd.rs"]

@@ -134,7 +134,7 @@ fn check_name(field: &'static str, name: &str) -> Result<()> {
 }
 
 /// What a secret is sealed for.
-fn about(tenant: &str, name: &str) -> Vec<u8> {
+pub(crate) fn about(tenant: &str, name: &str) -> Vec<u8> {
     format!("cofferdam secret 1\0{tenant}\0{name}").into_bytes()
 }
 

@@ -3,7 +3,7 @@
 //! A copy of its key is known by the master key, which alone opens it. So every byte of every file is looked at, and no
 //! record is believed.
 
-use super::{data_folder, serve};
+use super::{data_folder, master_key, serve};
 use crate::args::ShredCheckArgs;
 use crate::exit::Failure;
 use cofferdam_artifacts::{MasterKey, find_wrapped_key};
@@ -31,16 +31,11 @@ struct Found {
 
 pub(super) fn shred_check(args: &ShredCheckArgs) -> Result<ExitCode, Failure> {
     let id = SessionId::parse("ID", &args.id)?;
-    let key = args.data.join("master.key");
-    if !key.is_file() {
-        let why = "is not there; --data names the data folder of the service";
-        return Err(Failure::new(format!("{} {why}", key.display())));
-    }
-    let master = MasterKey::open_or_make(&key).map_err(|error| Failure::new(error.to_string()))?;
+    let master = master_key::read(&args.data)?;
     let mut found = Found::default();
     scan(&args.data, &master, id.as_str(), &mut found)?;
     data_folder::runtime()?.block_on(async {
-        let vault = serve::vault(args.artifacts.as_deref(), &args.data)?;
+        let vault = serve::vault(args.artifacts.as_deref(), &args.data, master)?;
         let mut listed = vault.list();
         while let Some(object) = listed.recv().await {
             let object = object.map_err(|error| Failure::new(format!("artifacts: {error}")))?;

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A word that nothing else has in it.
-fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     let mut bytes = [0; 16];
     let mut random = std::fs::File::open("/dev/urandom").expect("randomness");
     std::io::Read::read_exact(&mut random, &mut bytes).expect("randomness");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn files_with(folder: &Path, word: &str) -> Vec<PathBuf> {
+pub(crate) fn files_with(folder: &Path, word: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
