@@ -604,6 +604,10 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) control_ca: Option<PathBuf>,
 
+    /// For development: takes calls without a token, on loopback only, each of them logged
+    #[arg(long)]
+    pub(crate) dev_no_auth: bool,
+
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
 
