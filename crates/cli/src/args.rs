@@ -189,7 +189,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SnapshotCommand,
     },
-    /// Values that sessions are given as files
+    /// Values that jobs and sessions are given as files
     #[command(after_help = keeping::SECRET_EXAMPLES, disable_help_subcommand = true)]
     Secret {
         #[command(subcommand)]

@@ -166,7 +166,7 @@ pub(crate) struct SessionCreateArgs {
     pub(crate) snapshot: Option<String>,
 
     /// A secret, as a file in /run/secrets; may be given more than once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME[:PATH]")]
     pub(crate) secret: Vec<String>,
 
     #[command(flatten)]

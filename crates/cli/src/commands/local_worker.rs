@@ -7,15 +7,16 @@ use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::Backend;
 use cofferdam_control::{
-    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
-    Stream, Worker, WorkerCounts,
+    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SecretFile,
+    SessionWorker, Stream, Worker, WorkerCounts,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Work,
-    cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
+    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, SECRET_MODE,
+    Work, cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
+use std::io::Cursor;
 use std::sync::Arc;
 
 /// Interpreters kept ready from the start; demand brings more.
@@ -113,6 +114,7 @@ impl Worker for LocalWorker {
             return RunEnd::Lost { why: "the process that ran it is gone".to_owned() };
         }
         let inputs = request::inputs(&run.request);
+        let secrets = run.secrets;
         let place = match Place::of(&run.request) {
             Ok(place) => place,
             Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
@@ -126,6 +128,7 @@ impl Worker for LocalWorker {
         if let Err(message) = open_inputs(&mut job.files, inputs, desk.as_deref()).await {
             return RunEnd::Errored { code: "files_refused".into(), message };
         }
+        job.files.extend(secrets.into_iter().map(secret_file));
         if let Some(desk) = desk {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
         }
@@ -181,6 +184,12 @@ pub(super) async fn open_inputs(
         files[i].content = content;
     }
     Ok(())
+}
+
+/// A secret as a file of the sandbox's, for its own user alone.
+fn secret_file(secret: SecretFile) -> FileIn {
+    let content = Box::new(Cursor::new(secret.value.as_bytes().to_vec()));
+    FileIn { path: secret.path, mode: SECRET_MODE, content }
 }
 
 fn errored(error: &JobError) -> RunEnd {

@@ -54,6 +54,12 @@ impl Server {
         Self::start_with(data, options, &[], std::fs::File::create(log).expect("a log").into())
     }
 
+    /// `control`, with its log in a file.
+    pub(crate) fn start_control_logging(data: &Path, log: &Path) -> Self {
+        let log = std::fs::File::create(log).expect("a log");
+        Self::start_role_in(program(), "control", data, &[], &[], log.into())
+    }
+
     fn start_with(data: &Path, options: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
         Self::start_role_in(program(), "serve", data, options, variables, stderr)
     }

@@ -4,7 +4,7 @@ use super::archive::Source;
 use crate::dispatch::{Room, over_running};
 use crate::fleet::signed;
 use crate::jobs::{check_metadata, demand};
-use crate::secrets::check_secrets;
+use crate::secrets::{check_secrets, names};
 use crate::session_worker::{
     FileReader, Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
 };
@@ -68,7 +68,7 @@ impl Control {
             (None, Some(wanted)) => Some(self.snapshot_source(permit.tenant(), wanted).await?),
             (source, _) => source,
         };
-        let secrets = self.secret_files(permit.tenant(), &request, true).await?;
+        let secrets = self.secret_files(permit.tenant(), request.secrets.as_ref(), true).await?;
         let id = ids::session()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
@@ -163,9 +163,8 @@ impl Control {
         let claim = self.new_claim(&room);
         let mut details =
             json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
-        if let Some(secrets) = order.request.secrets.as_ref().filter(|secrets| !secrets.is_empty()) {
-            // Their names, for whoever looks at the audit: which secrets were attached.
-            details["secrets_attached"] = secrets.iter().map(|secret| secret.name.as_str()).collect();
+        if let Some(names) = names(order.request.secrets.as_ref()) {
+            details["secrets_attached"] = names;
         }
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
@@ -310,7 +309,7 @@ fn check(request: &SessionRequest) -> Result<()> {
     };
     one_of("on_expiry", &request.on_expiry, ["delete", "pause"])?;
     one_of("on_drain", &request.on_drain, ["end", "archive"])?;
-    check_secrets(request)?;
+    check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)?;
     if let Some(0) = request.idle_timeout_seconds {
         return Err(InvalidValue::new("idle_timeout_seconds", "0", "it must be more than 0").into());
     }

@@ -56,7 +56,7 @@ impl Control {
         let demand = demand(&like_job, &limits);
         self.check_fit(&demand)?;
         // A secret that was deleted since is not a reason to lose the session.
-        let secrets = self.secret_files(tenant, &request, false).await?;
+        let secrets = self.secret_files(tenant, request.secrets.as_ref(), false).await?;
         // One that was paused at its deadline has the time again that it was made with, and not a week.
         let latest_ms = match request.on_expiry.as_deref() {
             Some("pause") => Some(now_ms().saturating_add(self.ttl(request.ttl_seconds)?)),

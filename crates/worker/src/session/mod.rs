@@ -27,6 +27,7 @@ mod watch;
 pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;
+pub use keep::SECRET_MODE;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
 pub use saved::Saved;
 pub use search::{Match, Matches, Search};
