@@ -199,6 +199,26 @@ impl ObjectKey {
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Seals one of many small things under the same key, each with a nonce of its own, which goes before it. `about` has
+    /// to be said again to open it.
+    pub fn seal(&self, plain: &[u8], about: &[u8]) -> Result<Vec<u8>> {
+        let nonce = random::<NONCE>()?;
+        let sealed = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: about });
+        let sealed = sealed.expect("it is small");
+        Ok([&nonce[..], &sealed].concat())
+    }
+
+    pub fn open(&self, sealed: &[u8], about: &[u8]) -> Result<Vec<u8>> {
+        let damaged = ArtifactError::Damaged("it does not open under its key");
+        let Some((nonce, sealed)) = sealed.split_first_chunk::<NONCE>() else { return Err(damaged) };
+        let opened = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: about });
+        opened.map_err(|_| damaged)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&Key::from(*self.0))
+    }
 }
 
 #[cfg(test)]
@@ -219,6 +239,17 @@ mod tests {
             assert!(master.unwrap(text, b"art-a").is_err(), "{text}");
         }
         assert_ne!(wrapped, master.wrap(&key, b"art-a").unwrap(), "a nonce is drawn each time");
+    }
+
+    #[test]
+    fn what_a_key_has_sealed_opens_for_what_it_was_sealed_for() {
+        let (key, other) = (ObjectKey::draw().unwrap(), ObjectKey::draw().unwrap());
+        let sealed = key.seal(b"what a step wrote", b"stp-a").unwrap();
+        assert_eq!(key.open(&sealed, b"stp-a").unwrap(), b"what a step wrote");
+        assert!(!sealed.windows(4).any(|part| part == b"step"));
+        assert!(key.open(&sealed, b"stp-b").is_err() && other.open(&sealed, b"stp-a").is_err());
+        assert!(key.open(&sealed[1..], b"stp-a").is_err() && key.open(b"", b"stp-a").is_err());
+        assert_ne!(sealed, key.seal(b"what a step wrote", b"stp-a").unwrap(), "a nonce is drawn each time");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod seal;
 mod ticket;
 mod write;
 
-pub use archive::{archive_about, find_wrapped_key};
+pub use archive::{archive_about, find_wrapped_key, steps_about};
 pub use error::ArtifactError;
 pub use key_files::KeyFiles;
 pub use keys::{MasterKey, ObjectKey, random};

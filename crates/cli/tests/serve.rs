@@ -58,6 +58,8 @@ mod proofs;
 mod pty;
 #[path = "serve/roles.rs"]
 mod roles;
+#[path = "serve/sealed_steps.rs"]
+mod sealed_steps;
 #[path = "serve/secrets.rs"]
 mod secrets;
 #[path = "serve/server.rs"]

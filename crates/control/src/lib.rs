@@ -131,6 +131,7 @@ struct Parts {
     used_tickets: sessions::UsedTickets,
     /// Something that was kept of a session is to go.
     archives_swept: Notify,
+    forgetting: sessions::Forgetting,
     is_draining: AtomicBool,
     began: std::time::Instant,
     /// Whoever follows something has to let go.
@@ -209,6 +210,7 @@ impl Control {
             rooms: sessions::Rooms::default(),
             used_tickets: sessions::UsedTickets::default(),
             archives_swept: Notify::new(),
+            forgetting: sessions::Forgetting::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
@@ -219,6 +221,7 @@ impl Control {
             feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
+        control.seal_old_sessions().await?;
         control.attend_due().await?;
         control.spawn_dispatch();
         control.spawn_renewals();

@@ -2,7 +2,7 @@
 
 use crate::webhooks::{SEALED, webhook_about};
 use crate::{FIRST_TENANT, Result, now_ms, secrets};
-use cofferdam_artifacts::{ArtifactError, MasterKey, Name, archive_about};
+use cofferdam_artifacts::{ArtifactError, MasterKey, Name, archive_about, steps_about};
 use cofferdam_store::{AuditEvent, Rewrapped, Sealed, SealedFor, Store};
 use serde_json::json;
 
@@ -69,6 +69,7 @@ fn change(sealed: &Sealed, key: &MasterKey, next: &MasterKey) -> Result<Option<S
             key.rewrap(text, &Name::new(tenant, id, attempt)?.about(), next)
         }
         SealedFor::Archive { owner } => key.rewrap(text, &archive_about(owner), next),
+        SealedFor::Steps { session } => key.rewrap(text, &steps_about(session), next),
         SealedFor::Secret { tenant, name } => key.reseal(text, &secrets::about(tenant, name), next),
         SealedFor::Webhook { url } => match text.strip_prefix(SEALED) {
             None => return Ok(None),

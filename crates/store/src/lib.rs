@@ -61,8 +61,9 @@ pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use secrets::SecretRecord;
 pub use sessions::{
-    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SessionAccepted,
-    SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepRecord,
+    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SealStep,
+    SessionAccepted, SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepPart,
+    StepRecord,
 };
 pub use settle::Settled;
 pub use snapshots::{NewSnapshot, SnapshotRecord};

@@ -9,6 +9,10 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 /// What a sealed text belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealedFor {
+    /// The key of what a session's steps are and write.
+    Steps {
+        session: String,
+    },
     Artifact {
         tenant: String,
         id: String,
@@ -52,7 +56,7 @@ struct Place {
 }
 
 /// All of them. Whatever else is sealed one day belongs here, or a change of the key makes it unreadable.
-const PLACES: [Place; 5] = [
+const PLACES: [Place; 6] = [
     Place {
         table: "artifacts",
         column: "wrapped_key",
@@ -76,6 +80,13 @@ const PLACES: [Place; 5] = [
         key: &["tenant_id", "name"],
         owner: &["tenant_id", "name"],
         read: |row, at| Ok(SealedFor::Secret { tenant: row.try_get(at)?, name: row.try_get(at + 1)? }),
+    },
+    Place {
+        table: "session_keys",
+        column: "wrapped_key",
+        key: &["session_id"],
+        owner: &["session_id"],
+        read: |row, at| Ok(SealedFor::Steps { session: row.try_get(at)? }),
     },
     Place {
         table: "webhooks",

@@ -6,7 +6,7 @@
 use super::{data_folder, master_key, serve};
 use crate::args::ShredCheckArgs;
 use crate::exit::Failure;
-use cofferdam_artifacts::{MasterKey, find_wrapped_key};
+use cofferdam_artifacts::{MasterKey, archive_about, find_wrapped_key, steps_about};
 use cofferdam_core::SessionId;
 use cofferdam_store::{Location, Store};
 use serde_json::json;
@@ -94,6 +94,7 @@ fn scan(folder: &Path, master: &MasterKey, id: &str, found: &mut Found) -> Resul
 
 fn look(mut file: File, path: &Path, master: &MasterKey, id: &str, found: &mut Found) -> std::io::Result<()> {
     found.files += 1;
+    let mut looked_for = vec![("files", archive_about(id)), ("steps", steps_about(id))];
     let mut bytes = Vec::new();
     loop {
         // What lies across two pieces is in both.
@@ -104,8 +105,14 @@ fn look(mut file: File, path: &Path, master: &MasterKey, id: &str, found: &mut F
             return Ok(());
         }
         found.bytes += read as u64;
-        if find_wrapped_key(master, id, &bytes).is_some() {
-            found.left.push(format!("{}: a key of it", path.display()));
+        looked_for.retain(|(what, about)| {
+            let is_there = find_wrapped_key(master, about, &bytes).is_some();
+            if is_there {
+                found.left.push(format!("{}: a key of its {what}", path.display()));
+            }
+            !is_there
+        });
+        if looked_for.is_empty() {
             return Ok(());
         }
     }

@@ -26,7 +26,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Runs statements on the database of a folder, and returns the rows of the last one.
-fn sql(folder: &Path, statements: &str) -> Value {
+pub(crate) fn sql(folder: &Path, statements: &str) -> Value {
     let script = "import json, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
                   *first, last = sys.stdin.read().split(';'); [c.execute(text) for text in first]; \
                   print(json.dumps(c.execute(last).fetchall())); c.commit()";
@@ -45,6 +45,7 @@ fn sealed(folder: &Path) -> BTreeSet<String> {
         "SELECT 'artifacts', wrapped_key FROM artifacts WHERE wrapped_key IS NOT NULL \
          UNION ALL SELECT 'archives', wrapped_key FROM archives WHERE wrapped_key IS NOT NULL \
          UNION ALL SELECT 'secrets', sealed FROM secrets \
+         UNION ALL SELECT 'steps', wrapped_key FROM session_keys \
          UNION ALL SELECT 'webhooks', secret FROM webhooks \
          UNION ALL SELECT 'deliveries', secret FROM webhook_deliveries",
     );
@@ -105,7 +106,7 @@ fn a_new_master_key_takes_the_place_of_the_old_one() {
     let key = std::fs::read_to_string(path.join("master.key")).expect("a key");
     let before = sealed(path);
     let kinds: BTreeSet<_> = before.iter().filter_map(|row| row.split(',').next()).collect();
-    assert_eq!(kinds.len(), 5, "{before:?}");
+    assert_eq!(kinds.len(), 6, "{before:?}");
     // Not beneath a server, and not where there is none.
     let server = Server::start(path, &ROOMY);
     let refused = rotate(path, &[]);

@@ -11,6 +11,7 @@ use crate::session_worker::{
 use crate::terms::Terms;
 use crate::{Control, ControlError, Result, ids, now_ms};
 use cofferdam_api::{Command, JobRequest, SessionRequest};
+use cofferdam_artifacts::ObjectKey;
 use cofferdam_core::{EndCause, InvalidValue, Limits, SessionId, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{
@@ -74,6 +75,7 @@ impl Control {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
+        let (key, wrapped_key) = self.new_session_key(id.as_str())?.unzip();
         let quotas = self.quotas(permit.tenant()).await?;
         let room = self.take_session_room(permit.tenant(), id.as_str(), &demand, &quotas)?;
         let now = now_ms();
@@ -97,9 +99,10 @@ impl Control {
                 created_by: Some(permit.actor().to_owned()),
             },
             runtime: None,
+            wrapped_key,
         };
         let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
-        let inside = Inside { source, secrets };
+        let inside = Inside { source, secrets, key };
         let id = self.start_session(permit, session, order, room, name, inside).await?;
         self.get_session(permit, &id).await
     }
@@ -169,6 +172,7 @@ impl Control {
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
         let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
+        let step_key = inside.key.clone();
         let mut start = Box::pin(self.start_inside(sessions, order, inside));
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
         if let Some(Ok(SessionStarted { sandbox_id })) = &early {
@@ -179,7 +183,12 @@ impl Control {
         }
         let accepted = self.parts.store.create_session(session, claim, name, event).await;
         match accepted {
-            Ok(SessionAccepted::New) => self.parts.rooms.put(&key, room, output_bytes),
+            Ok(SessionAccepted::New) => {
+                self.parts.rooms.put(&key, room, output_bytes);
+                if let Some(step_key) = step_key {
+                    self.parts.rooms.put_key(&key, step_key);
+                }
+            }
             other => {
                 // Whatever was made for it is nobody's.
                 drop(start);
@@ -225,7 +234,7 @@ impl Control {
         order: SessionOrder,
         inside: Inside,
     ) -> std::result::Result<SessionStarted, SessionFailure> {
-        let Inside { source, secrets } = inside;
+        let Inside { source, secrets, key: _ } = inside;
         let placed = Placed { id: order.id.clone(), generation: order.generation };
         let started = sessions.start(order).await?;
         let put = async {
@@ -286,6 +295,8 @@ pub(super) fn no_room() -> ControlError {
 struct Inside {
     source: Option<Source>,
     secrets: Vec<SecretFile>,
+    /// Of its steps.
+    key: Option<ObjectKey>,
 }
 
 /// What nobody else looks at.

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{Command, InlineFile, KERNEL_LANGUAGES, StepRequest};
 use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::Permit;
-use cofferdam_store::{Idempotency, NewStep, StepAccepted};
+use cofferdam_store::{Idempotency, NewStep, SealStep, StepAccepted, StepPart};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
@@ -41,11 +41,16 @@ impl Control {
         let id = ids::step()?.to_string();
         let name = request.context.get_or_insert_with(|| DEFAULT_CONTEXT.to_owned());
         let context = format!("{kind}/{name}");
+        let spec = serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?;
+        let seal = self.step_seal(permit.tenant(), session).await?;
         let step = NewStep {
             id: id.clone(),
             session: session.to_owned(),
             tenant: permit.tenant().to_owned(),
-            spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
+            spec: match &seal {
+                Some(seal) => seal.text(&id, StepPart::Spec, &spec)?,
+                None => spec,
+            },
             created_at_ms: now_ms(),
             most_waiting: self.parts.settings.sessions.max_waiting_steps as i64,
             context: context.clone(),
@@ -65,7 +70,7 @@ impl Control {
         match accepted {
             Ok(StepAccepted::New { step, worker }) => {
                 let tenant = permit.tenant().to_owned();
-                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle });
+                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle, seal });
                 Ok(SubmittedStep { id })
             }
             other => {

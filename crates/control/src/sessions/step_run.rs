@@ -1,13 +1,14 @@
 //! The run of a step, from when it is kept to its end in the store.
 
 use super::step_log::StepLog;
+use super::step_seal::StepSeal;
 use crate::jobs::outcome_message;
 use crate::output_log::MAX_BYTES;
 use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
 use crate::{Control, now_ms};
 use cofferdam_api::{SessionRequest, StepRequest, StepResult};
 use cofferdam_core::{JobState, Outcome, SessionId};
-use cofferdam_store::{AuditEvent, OutputEvent, StepFinish, StepRecord, StoreError};
+use cofferdam_store::{AuditEvent, OutputEvent, SealStep, StepFinish, StepPart, StepRecord, StoreError};
 use cofferdam_turns::Handle;
 use serde_json::json;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(super) struct StepAttempt {
     pub(super) worker: String,
     pub(super) request: StepRequest,
     pub(super) handle: Handle,
+    /// Of what is kept of it.
+    pub(super) seal: Option<StepSeal>,
 }
 
 impl Control {
@@ -33,9 +36,9 @@ impl Control {
     }
 
     async fn attend_step(&self, attempt: StepAttempt) {
-        let StepAttempt { step, tenant, worker, request, handle } = attempt;
+        let StepAttempt { step, tenant, worker, request, handle, seal } = attempt;
         let most = self.step_output_bytes(&tenant, &step.session).await;
-        let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most);
+        let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most, seal.clone());
         let end = match self.session_worker(&step.session, &worker) {
             None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
             Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
@@ -56,7 +59,7 @@ impl Control {
             if let (StepEnd::Result(result), Some(keeper)) = (&mut end, &log.keeper) {
                 keeper.settle_into(&mut result.artifacts, &mut result.warnings).await;
             }
-            self.finish_step(&step, &tenant, end, log).await;
+            self.finish_step(&step, &tenant, end, log, seal.as_ref()).await;
         }
         self.parts.running.remove(&step.id, &handle);
     }
@@ -73,7 +76,14 @@ impl Control {
     }
 
     /// Writes how a step ended. A store that fails is tried again for a while: the step itself cannot be repeated.
-    async fn finish_step(&self, step: &StepRecord, tenant: &str, end: StepEnd, log: StepLog) {
+    async fn finish_step(
+        &self,
+        step: &StepRecord,
+        tenant: &str,
+        end: StepEnd,
+        log: StepLog,
+        seal: Option<&StepSeal>,
+    ) {
         let cut = log.cut();
         let (kept, rest) = log.into_kept();
         let (state, reason, message, mut result) = describe(end);
@@ -102,7 +112,11 @@ impl Control {
             result: result.and_then(|result| serde_json::to_string(&result).ok()),
             at_ms: event.at_ms,
         };
-        self.write_end(finish, rest, event).await;
+        match sealed_end(seal, finish, rest) {
+            Ok((finish, rest)) => self.write_end(finish, rest, event).await,
+            // Nothing is kept that anybody could read: the step is lost with the process, or its session.
+            Err(error) => tracing::error!("the end of {} cannot be sealed: {error}", step.id),
+        }
     }
 
     async fn write_end(&self, finish: StepFinish, rest: Vec<OutputEvent>, event: AuditEvent) {
@@ -115,6 +129,20 @@ impl Control {
             }
         }
     }
+}
+
+/// How a step ended, as it is kept.
+fn sealed_end(
+    seal: Option<&StepSeal>,
+    finish: StepFinish,
+    rest: Vec<OutputEvent>,
+) -> crate::Result<(StepFinish, Vec<OutputEvent>)> {
+    let Some(seal) = seal else { return Ok((finish, rest)) };
+    let id = finish.id.clone();
+    let text = |part, plain: Option<String>| plain.map(|plain| seal.text(&id, part, &plain)).transpose();
+    let (result, message) = (finish.result.clone(), finish.message.clone());
+    let (result, message) = (text(StepPart::Result, result)?, text(StepPart::Message, message)?);
+    Ok((StepFinish { result, message, ..finish }, seal.output(&id, rest)?))
 }
 
 type Described = (JobState, Option<String>, Option<String>, Option<StepResult>);

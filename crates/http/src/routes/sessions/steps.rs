@@ -10,9 +10,9 @@ use crate::query::{NoQuery, Query};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use cofferdam_api::{Step, StepList, StepRequest};
-use cofferdam_control::{Control, ControlError, hash, step_view};
+use cofferdam_control::{Control, hash, step_view};
 use cofferdam_core::InvalidValue;
-use cofferdam_policy::Action;
+use cofferdam_policy::{Action, Permit};
 use cofferdam_store::StepRecord;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -75,13 +75,13 @@ async fn create(
     let time = Duration::from_millis(wait_ms.unwrap_or(0));
     let step = control.wait_step(&permit, &session, &submitted.id, time).await?;
     let status = if wait_ms.is_some() && step.state.is_final() { 200 } else { 202 };
-    answer(&control, status, step).await
+    answer(&control, &permit, status, step).await
 }
 
 /// A step with its result, which lies in pieces while it is kept.
-async fn answer(control: &Control, status: u16, step: StepRecord) -> Answer {
+async fn answer(control: &Control, permit: &Permit, status: u16, step: StepRecord) -> Answer {
     let output = match step.state.is_final() {
-        true => control.store().output(&step.id, 0, ALL_EVENTS).await.map_err(ControlError::from)?,
+        true => control.step_output(permit.tenant(), &step.session, &step.id, 0, ALL_EVENTS).await?,
         false => Vec::new(),
     };
     Ok(json(status, &step_view(step, Some(&output))))
@@ -101,7 +101,7 @@ async fn answer(control: &Control, status: u16, step: StepRecord) -> Answer {
 async fn show(State(control): State<Control>, caller: Caller, ids: TwoIds, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::StepGet).await?;
     let step = control.get_step(&permit, &ids.0, &ids.1).await?;
-    answer(&control, 200, step).await
+    answer(&control, &permit, 200, step).await
 }
 
 /// List a session's steps
