@@ -25,7 +25,7 @@ pub(crate) use remote::{
 };
 pub(crate) use session::{
     SessionArgs, SessionCommand, SessionCopyArgs, SessionCreateArgs, SessionExecArgs, SessionExtendArgs,
-    SessionListArgs, SessionLogsArgs, SessionShellArgs,
+    SessionListArgs, SessionLogsArgs, SessionReceiptArgs, SessionShellArgs,
 };
 
 const EXAMPLES: &str = "\

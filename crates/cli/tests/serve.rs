@@ -76,6 +76,8 @@ mod snapshots;
 mod socket;
 #[path = "serve/sockets.rs"]
 mod sockets;
+#[path = "serve/step_receipts.rs"]
+mod step_receipts;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

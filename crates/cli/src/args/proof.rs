@@ -141,7 +141,7 @@ pub(crate) enum ReceiptCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReceiptVerifyArgs {
-    /// The receipt, as GET /v1/jobs/ID/receipt answers it
+    /// The receipt, as GET /v1/jobs/ID/receipt answers it, or that of a step
     pub(crate) file: PathBuf,
 
     /// The keys to trust, as GET /v1/signing-keys answers them
@@ -160,9 +160,13 @@ pub(crate) struct ReceiptVerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,
 
-    /// The job that it must be about
+    /// The job, or the session, that it must be about
     #[arg(long, value_name = "ID")]
     pub(crate) job: Option<String>,
+
+    /// The step, by its number or id, of the session that --job names
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<String>,
 
     /// The tenant, by its id, whose job it must be
     #[arg(long, value_name = "ID")]

@@ -26,6 +26,7 @@ mod step_follow;
 mod step_get;
 mod step_interrupt;
 mod step_log;
+mod step_receipt;
 mod step_run;
 mod step_seal;
 mod step_view;

@@ -2,6 +2,7 @@
 
 use super::step_run::StepAttempt;
 use crate::limits::within_timeout;
+use crate::terms::Terms;
 use crate::{Control, ControlError, Result, ids, now_ms, receipts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +34,8 @@ impl Control {
     ) -> Result<SubmittedStep> {
         let kind = check(&mut request)?;
         check_files(&request.files)?;
-        self.check_inputs(permit, &request.files).await?;
+        let inputs = self.check_inputs(permit, &request.files).await?;
+        let terms = Terms { inputs, ..Terms::of_rules(self.parts.policy.version()) };
         within_timeout(&self.parts.settings.limits, &mut request.timeout_ms)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
@@ -70,7 +72,7 @@ impl Control {
         match accepted {
             Ok(StepAccepted::New { step, worker }) => {
                 let tenant = permit.tenant().to_owned();
-                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle, seal });
+                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle, seal, terms });
                 Ok(SubmittedStep { id })
             }
             other => {

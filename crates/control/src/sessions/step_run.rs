@@ -1,10 +1,12 @@
 //! The run of a step, from when it is kept to its end in the store.
 
 use super::step_log::StepLog;
+use super::step_receipt::with_terms;
 use super::step_seal::StepSeal;
 use crate::jobs::outcome_message;
-use crate::output_log::MAX_BYTES;
+use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
+use crate::terms::Terms;
 use crate::{Control, now_ms};
 use cofferdam_api::{SessionRequest, StepRequest, StepResult};
 use cofferdam_core::{JobState, Outcome, SessionId};
@@ -27,6 +29,7 @@ pub(super) struct StepAttempt {
     pub(super) handle: Handle,
     /// Of what is kept of it.
     pub(super) seal: Option<StepSeal>,
+    pub(super) terms: Terms,
 }
 
 impl Control {
@@ -36,7 +39,7 @@ impl Control {
     }
 
     async fn attend_step(&self, attempt: StepAttempt) {
-        let StepAttempt { step, tenant, worker, request, handle, seal } = attempt;
+        let StepAttempt { step, tenant, worker, request, handle, seal, terms } = attempt;
         let most = self.step_output_bytes(&tenant, &step.session).await;
         let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most, seal.clone());
         let end = match self.session_worker(&step.session, &worker) {
@@ -55,11 +58,12 @@ impl Control {
                 _ => Some(StepEnd::Errored(SessionFailure::new("unsupported", "its worker has no sessions"))),
             },
         };
+        let kept = Kept { tenant: &tenant, worker: &worker, seal: seal.as_ref(), terms: &terms };
         if let Some(mut end) = end {
             if let (StepEnd::Result(result), Some(keeper)) = (&mut end, &log.keeper) {
                 keeper.settle_into(&mut result.artifacts, &mut result.warnings).await;
             }
-            self.finish_step(&step, &tenant, end, log, seal.as_ref()).await;
+            self.finish_step(&step, end, log, &kept).await;
         }
         self.parts.running.remove(&step.id, &handle);
     }
@@ -76,14 +80,7 @@ impl Control {
     }
 
     /// Writes how a step ended. A store that fails is tried again for a while: the step itself cannot be repeated.
-    async fn finish_step(
-        &self,
-        step: &StepRecord,
-        tenant: &str,
-        end: StepEnd,
-        log: StepLog,
-        seal: Option<&StepSeal>,
-    ) {
+    async fn finish_step(&self, step: &StepRecord, end: StepEnd, log: StepLog, with: &Kept<'_>) {
         let cut = log.cut();
         let (kept, rest) = log.into_kept();
         let (state, reason, message, mut result) = describe(end);
@@ -103,16 +100,16 @@ impl Control {
         let finish = StepFinish {
             id: step.id.clone(),
             session: step.session.clone(),
-            tenant: tenant.to_owned(),
+            tenant: with.tenant.to_owned(),
             generation: step.generation,
             state,
             reason,
             // A message may quote what the guest said, and no database keeps a NUL in a text.
             message: message.map(|text| text.replace('\0', "\u{fffd}")),
-            result: result.and_then(|result| serde_json::to_string(&result).ok()),
+            result: result.and_then(|result| stored(&result, &kept, with)),
             at_ms: event.at_ms,
         };
-        match sealed_end(seal, finish, rest) {
+        match sealed_end(with.seal, finish, rest) {
             Ok((finish, rest)) => self.write_end(finish, rest, event).await,
             // Nothing is kept that anybody could read: the step is lost with the process, or its session.
             Err(error) => tracing::error!("the end of {} cannot be sealed: {error}", step.id),
@@ -129,6 +126,24 @@ impl Control {
             }
         }
     }
+}
+
+/// What is kept with a step's end.
+struct Kept<'a> {
+    tenant: &'a str,
+    worker: &'a str,
+    seal: Option<&'a StepSeal>,
+    terms: &'a Terms,
+}
+
+/// A result as it is kept: with what a receipt says of it besides.
+fn stored(result: &StepResult, kept: &[KeptStream; 2], with: &Kept<'_>) -> Option<String> {
+    let mut value = serde_json::to_value(result).ok()?;
+    for (name, KeptStream { sha256, size_bytes }) in ["stdout", "stderr"].into_iter().zip(kept) {
+        value[format!("{name}_sha256")] = json!(sha256);
+        value[format!("{name}_size_bytes")] = json!(size_bytes);
+    }
+    Some(with_terms(value, with.terms, with.worker).to_string())
 }
 
 /// How a step ended, as it is kept.

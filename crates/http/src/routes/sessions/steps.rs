@@ -9,7 +9,7 @@ use crate::path::{Id, TwoIds};
 use crate::query::{NoQuery, Query};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use cofferdam_api::{Step, StepList, StepRequest};
+use cofferdam_api::{SignedDocument, Step, StepList, StepRequest};
 use cofferdam_control::{Control, hash, step_view};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Action, Permit};
@@ -19,7 +19,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(show)).routes(routes!(interrupt))
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show))
+        .routes(routes!(interrupt))
+        .routes(routes!(receipt))
 }
 
 /// The longest that a request waits for a step's end.
@@ -134,6 +138,23 @@ fn read_number(text: &str) -> Result<i64, InvalidValue> {
     let is_plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     let wrong = || InvalidValue::new("cursor", text, "use the next_cursor of the page before");
     text.parse().ok().filter(|_| is_plain).ok_or_else(wrong)
+}
+
+/// A signed statement of what a step was and what came of it
+///
+/// As that of a job: a DSSE envelope around an in-toto statement, which `cofferdam receipt verify` checks without the
+/// service. Once its session is deleted there is none.
+#[utoipa::path(
+    get, path = "/sessions/{id}/steps/{step_id}/receipt", operation_id = "step_receipt", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("step_id" = String, Path, description = "The step's id", example = "stp-aaaaaaaaaaaaaaaa"),
+    ),
+    responses((status = 200, description = "The receipt", body = SignedDocument), Always, OfOne, OfState)
+)]
+async fn receipt(State(control): State<Control>, caller: Caller, ids: TwoIds, _: NoQuery) -> Answer {
+    let permit = caller.permit(&control, Action::StepGet).await?;
+    Ok(json(200, &control.get_step_receipt(&permit, &ids.0, &ids.1).await?))
 }
 
 /// Interrupt a step
