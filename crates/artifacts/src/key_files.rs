@@ -158,10 +158,12 @@ mod tests {
         names
     }
 
+    type Step = (&'static str, fn(&KeyFiles), bool);
+
     #[test]
     fn a_change_goes_on_from_every_step() {
         // What was done before the death, and whether the store was under the new key by then.
-        let steps: [(&str, fn(&KeyFiles), bool); 5] = [
+        let steps: [Step; 5] = [
             ("drawn", |_| {}, false),
             ("written", |_| {}, true),
             ("linked", |files| std::fs::hard_link(files.current(), files.old()).unwrap(), true),

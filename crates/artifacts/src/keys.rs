@@ -17,6 +17,7 @@ const NONCE: usize = 24;
 const WRAPPING: &str = "cofferdam 2026 artifact keys";
 const SIGNING: &str = "cofferdam 2026 artifact links";
 const SECRETS: &str = "cofferdam 2026 secrets at rest";
+const MARKS: &str = "cofferdam 2026 marks of secrets";
 const FINGERPRINT: &str = "cofferdam 2026 master key fingerprint";
 
 pub fn random<const N: usize>() -> Result<[u8; N]> {
@@ -110,6 +111,13 @@ impl MasterKey {
     /// What was sealed under this key, under another one.
     pub fn reseal(&self, sealed: &str, about: &[u8], next: &Self) -> Result<String> {
         next.seal_secret(&self.open_secret(sealed, about)?, about)
+    }
+
+    /// What tells bytes from others to whoever has this key, and tells nobody else anything: not even whether a guess is
+    /// right.
+    pub fn mark(&self, bytes: &[u8]) -> String {
+        let key = Zeroizing::new(blake3::derive_key(MARKS, &*self.secrets));
+        blake3::keyed_hash(&key, bytes).to_string()
     }
 
     /// Seals a small secret that is kept in the database. `about` has to be said again to open it.

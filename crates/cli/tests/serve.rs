@@ -40,6 +40,8 @@ mod load;
 mod machine;
 #[path = "serve/master_keys.rs"]
 mod master_keys;
+#[path = "serve/named_requests.rs"]
+mod named_requests;
 #[path = "serve/observing.rs"]
 mod observing;
 #[path = "serve/odd.rs"]

@@ -3,6 +3,7 @@
 //! A value comes in, is sealed under the master key, and leaves again only as a file in a sandbox's memory. No answer,
 //! no note and no log has it.
 
+use crate::once::Done;
 use crate::{Control, ControlError, Result, SecretFile, backends, timestamp};
 use cofferdam_api::{JobRequest, Secret, SecretUse};
 use cofferdam_core::{GuestPath, InvalidValue};
@@ -26,7 +27,32 @@ const MOST: i64 = 1000;
 const MOST_USED: usize = 32;
 
 impl Control {
-    pub async fn put_secret(&self, permit: &Permit, name: &str, value: String) -> Result<SecretRecord> {
+    /// With a name of the request, and not a hash of it: whoever can read the database could try values on that.
+    pub async fn put_secret(
+        &self,
+        permit: &Permit,
+        name: &str,
+        value: String,
+        named: Option<String>,
+    ) -> Result<SecretRecord> {
+        let named = match named {
+            Some(key) => Some((key, self.artifacts()?.vault.master().mark(value.as_bytes()))),
+            None => None,
+        };
+        let (control, by, wanted) = (self.clone(), permit.clone(), name.to_owned());
+        let put = async move { control.put_now(&by, &wanted, value).await };
+        let word = |made: &SecretRecord| made.name.clone();
+        match self.once(permit, "PUT /v1/secrets/{name}", name, named, put, word).await? {
+            Done::Now(secret) => Ok(secret),
+            // As it is: it may have been changed since.
+            Done::Before(name) => {
+                let found = self.parts.store.secret(permit.tenant(), &name).await?;
+                found.ok_or(ControlError::NotFound { what: "secret" })
+            }
+        }
+    }
+
+    async fn put_now(&self, permit: &Permit, name: &str, value: String) -> Result<SecretRecord> {
         let value = Zeroizing::new(value);
         check_name("name", name)?;
         if value.is_empty() || value.len() > MAX_VALUE {
@@ -53,7 +79,16 @@ impl Control {
         Ok(self.parts.store.secrets(permit.tenant(), after, limit).await?)
     }
 
-    pub async fn delete_secret(&self, permit: &Permit, name: &str) -> Result<()> {
+    pub async fn delete_secret(&self, permit: &Permit, name: &str, named: Option<String>) -> Result<()> {
+        let named = named.map(|key| (key, String::new()));
+        let (control, by, wanted) = (self.clone(), permit.clone(), name.to_owned());
+        let delete = async move { control.delete_now(&by, &wanted).await };
+        self.once(permit, "DELETE /v1/secrets/{name}", name, named, delete, |()| "deleted".to_owned())
+            .await?;
+        Ok(())
+    }
+
+    async fn delete_now(&self, permit: &Permit, name: &str) -> Result<()> {
         check_name("name", name).map_err(|_| ControlError::NotFound { what: "secret" })?;
         let event = self.event(permit, "secret.deleted", name, json!({}));
         self.parts.store.delete_secret(permit.tenant().to_owned(), name.to_owned(), event).await?;
