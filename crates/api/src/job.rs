@@ -1,6 +1,6 @@
 //! Jobs on the wire.
 
-use crate::{JobResult, WebhookMade, WebhookRequest};
+use crate::{JobResult, SecretUse, WebhookMade, WebhookRequest};
 use cofferdam_core::{JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +68,9 @@ pub struct JobRequest {
     /// `none` or `restricted`; both are loopback only for now. Anything else is `none`, with a warning in the result.
     #[schema(example = "none")]
     pub network_policy: Option<String>,
+    /// Secrets of the tenant, as files in memory, in `/run/secrets`.
+    #[schema(max_items = 32)]
+    pub secrets: Option<Vec<SecretUse>>,
     /// The job is ended after this time. Five minutes, unless it says otherwise.
     #[schema(minimum = 1, example = 30000)]
     pub timeout_ms: Option<u64>,

@@ -51,7 +51,8 @@ pub use process_socket::{FromProcess, OutputFrame, ToProcess, close_code};
 pub use proof::{DocumentSignature, SignedDocument, SigningKey, SigningKeyList};
 pub use result::{Isolation, IsolationControl, JobResult};
 pub use run::{
-    Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunState, RunTerminate,
+    Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunSecret, RunState,
+    RunTerminate,
 };
 pub use secret::{Secret, SecretList, SecretPut, SecretUse};
 pub use session::{

@@ -2,6 +2,7 @@
 
 use crate::JobRequest;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// `POST /runs`. The same job and attempt make one run, however often they are sent.
@@ -22,6 +23,26 @@ pub struct RunCreate {
     /// Without another word for twice this long, the run is ended.
     pub lease_ms: u64,
     pub request: JobRequest,
+    /// The secrets that the request names, for the sandbox's memory and nowhere else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32)]
+    pub secrets: Vec<RunSecret>,
+}
+
+/// A secret on its way to a worker.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"path": "/run/secrets/token", "value": "not a real secret"}))]
+pub struct RunSecret {
+    /// Below `/run/secrets`.
+    pub path: String,
+    pub value: String,
+}
+
+impl fmt::Debug for RunSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunSecret({})", self.path)
+    }
 }
 
 /// A run as the worker knows it.

@@ -38,7 +38,7 @@ pub struct SecretList {
     pub next_cursor: Option<String>,
 }
 
-/// A secret that a session is given as a file.
+/// A secret that a job or a session is given as a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "registry-token"}))]

@@ -17,6 +17,8 @@ const NONCE: usize = 24;
 const WRAPPING: &str = "cofferdam 2026 artifact keys";
 const SIGNING: &str = "cofferdam 2026 artifact links";
 const SECRETS: &str = "cofferdam 2026 secrets at rest";
+const MARKS: &str = "cofferdam 2026 marks of secrets";
+const FINGERPRINT: &str = "cofferdam 2026 master key fingerprint";
 
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -33,6 +35,7 @@ pub struct MasterKey {
     wrapping: Zeroizing<[u8; 32]>,
     signing: Zeroizing<[u8; 32]>,
     secrets: Zeroizing<[u8; 32]>,
+    fingerprint: String,
 }
 
 impl fmt::Debug for MasterKey {
@@ -47,7 +50,19 @@ impl MasterKey {
             wrapping: Zeroizing::new(blake3::derive_key(WRAPPING, bytes)),
             signing: Zeroizing::new(blake3::derive_key(SIGNING, bytes)),
             secrets: Zeroizing::new(blake3::derive_key(SECRETS, bytes)),
+            fingerprint: hex(&blake3::derive_key(FINGERPRINT, bytes)[..8]),
         }
+    }
+
+    /// Reads a key as it is written: 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = Zeroizing::new(decode_hex(text.trim())?);
+        Some(Self::from_bytes(bytes.as_slice().try_into().ok()?))
+    }
+
+    /// A name for the key that tells nothing of it.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     /// Reads the key from its file, or draws one and writes it, for its owner alone, where there is none.
@@ -88,6 +103,23 @@ impl MasterKey {
         Ok(ObjectKey::from_bytes(bytes))
     }
 
+    /// What was wrapped under this key, under another one.
+    pub fn rewrap(&self, wrapped: &str, about: &[u8], next: &Self) -> Result<String> {
+        next.wrap(&self.unwrap(wrapped, about)?, about)
+    }
+
+    /// What was sealed under this key, under another one.
+    pub fn reseal(&self, sealed: &str, about: &[u8], next: &Self) -> Result<String> {
+        next.seal_secret(&self.open_secret(sealed, about)?, about)
+    }
+
+    /// What tells bytes from others to whoever has this key, and tells nobody else anything: not even whether a guess is
+    /// right.
+    pub fn mark(&self, bytes: &[u8]) -> String {
+        let key = Zeroizing::new(blake3::derive_key(MARKS, &*self.secrets));
+        blake3::keyed_hash(&key, bytes).to_string()
+    }
+
     /// Seals a small secret that is kept in the database. `about` has to be said again to open it.
     pub fn seal_secret(&self, secret: &str, about: &[u8]) -> Result<String> {
         let nonce = random::<NONCE>()?;
@@ -118,7 +150,11 @@ pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
     bytes.len().is_multiple_of(2).then(|| bytes.chunks_exact(2).map(pair).collect())?
 }
 
-fn read(mut file: File) -> std::result::Result<MasterKey, String> {
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn read(mut file: File) -> std::result::Result<MasterKey, String> {
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     if metadata.mode() & 0o077 != 0 {
         let mode = metadata.mode() & 0o777;
@@ -126,14 +162,12 @@ fn read(mut file: File) -> std::result::Result<MasterKey, String> {
     }
     let mut text = Zeroizing::new(String::new());
     file.read_to_string(&mut text).map_err(|error| error.to_string())?;
-    let bytes = decode_hex(text.trim()).map(Zeroizing::new);
-    let bytes: Option<[u8; 32]> = bytes.and_then(|bytes| bytes.as_slice().try_into().ok());
     let fix = "it is not 64 hexadecimal digits; put the right file there: without it no artifact can be read";
-    bytes.map(|bytes| MasterKey::from_bytes(&bytes)).ok_or_else(|| fix.to_owned())
+    MasterKey::parse(&text).ok_or_else(|| fix.to_owned())
 }
 
 /// Written whole under another name first, so that a death leaves no half of a key.
-fn make(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
+pub(crate) fn make(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let suffix = random::<8>().map_err(std::io::Error::other)?;
@@ -173,6 +207,26 @@ impl ObjectKey {
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Seals one of many small things under the same key, each with a nonce of its own, which goes before it. `about` has
+    /// to be said again to open it.
+    pub fn seal(&self, plain: &[u8], about: &[u8]) -> Result<Vec<u8>> {
+        let nonce = random::<NONCE>()?;
+        let sealed = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: about });
+        let sealed = sealed.expect("it is small");
+        Ok([&nonce[..], &sealed].concat())
+    }
+
+    pub fn open(&self, sealed: &[u8], about: &[u8]) -> Result<Vec<u8>> {
+        let damaged = ArtifactError::Damaged("it does not open under its key");
+        let Some((nonce, sealed)) = sealed.split_first_chunk::<NONCE>() else { return Err(damaged) };
+        let opened = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: about });
+        opened.map_err(|_| damaged)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&Key::from(*self.0))
+    }
 }
 
 #[cfg(test)]
@@ -193,6 +247,17 @@ mod tests {
             assert!(master.unwrap(text, b"art-a").is_err(), "{text}");
         }
         assert_ne!(wrapped, master.wrap(&key, b"art-a").unwrap(), "a nonce is drawn each time");
+    }
+
+    #[test]
+    fn what_a_key_has_sealed_opens_for_what_it_was_sealed_for() {
+        let (key, other) = (ObjectKey::draw().unwrap(), ObjectKey::draw().unwrap());
+        let sealed = key.seal(b"what a step wrote", b"stp-a").unwrap();
+        assert_eq!(key.open(&sealed, b"stp-a").unwrap(), b"what a step wrote");
+        assert!(!sealed.windows(4).any(|part| part == b"step"));
+        assert!(key.open(&sealed, b"stp-b").is_err() && other.open(&sealed, b"stp-a").is_err());
+        assert!(key.open(&sealed[1..], b"stp-a").is_err() && key.open(b"", b"stp-a").is_err());
+        assert_ne!(sealed, key.seal(b"what a step wrote", b"stp-a").unwrap(), "a nonce is drawn each time");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod archive;
 mod error;
+mod key_files;
 mod keys;
 mod layout;
 mod link;
@@ -18,8 +19,9 @@ mod seal;
 mod ticket;
 mod write;
 
-pub use archive::{archive_about, find_wrapped_key};
+pub use archive::{archive_about, find_wrapped_key, steps_about};
 pub use error::ArtifactError;
+pub use key_files::KeyFiles;
 pub use keys::{MasterKey, ObjectKey, random};
 pub use layout::{CHUNK_BYTES, SEGMENT_BYTES};
 pub use link::{Link, LinkRefused, LinkSigner};

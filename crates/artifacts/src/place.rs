@@ -94,7 +94,7 @@ impl Name {
     }
 
     /// What its key and its chunks are bound to.
-    pub(crate) fn about(&self) -> Vec<u8> {
+    pub fn about(&self) -> Vec<u8> {
         format!("cofferdam artifact 1\0{}\0{}\0{}", self.tenant, self.id, self.attempt).into_bytes()
     }
 

@@ -27,7 +27,7 @@ pub(crate) use remote::{
 };
 pub(crate) use session::{
     SessionArgs, SessionCommand, SessionCopyArgs, SessionCreateArgs, SessionExecArgs, SessionExtendArgs,
-    SessionListArgs, SessionLogsArgs, SessionShellArgs,
+    SessionListArgs, SessionLogsArgs, SessionReceiptArgs, SessionShellArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -191,7 +191,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SnapshotCommand,
     },
-    /// Values that sessions are given as files
+    /// Values that jobs and sessions are given as files
     #[command(after_help = keeping::SECRET_EXAMPLES, disable_help_subcommand = true)]
     Secret {
         #[command(subcommand)]
@@ -224,6 +224,12 @@ pub(crate) enum Command {
     /// List and rotate the keys that the service signs with
     #[command(after_help = SIGNING_KEY_EXAMPLES, disable_help_subcommand = true)]
     SigningKey(SigningKeyArgs),
+    /// Change the key that everything kept is sealed under
+    #[command(after_help = proof::MASTER_KEY_EXAMPLES, disable_help_subcommand = true)]
+    MasterKey {
+        #[command(subcommand)]
+        command: MasterKeyCommand,
+    },
     /// Import, list, check and remove images, and make those of profiles
     #[command(after_help = IMAGE_EXAMPLES, disable_help_subcommand = true)]
     Image {
@@ -599,6 +605,10 @@ pub(crate) struct WorkerArgs {
     /// Certificates of those who sign control's, in PEM form
     #[arg(long, value_name = "FILE")]
     pub(crate) control_ca: Option<PathBuf>,
+
+    /// For development: takes calls without a token, on loopback only, each of them logged
+    #[arg(long)]
+    pub(crate) dev_no_auth: bool,
 
     #[command(flatten)]
     pub(crate) tls: TlsArgs,

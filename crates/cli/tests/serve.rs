@@ -38,6 +38,10 @@ mod limits;
 mod load;
 #[path = "serve/machine.rs"]
 mod machine;
+#[path = "serve/master_keys.rs"]
+mod master_keys;
+#[path = "serve/named_requests.rs"]
+mod named_requests;
 #[path = "serve/observing.rs"]
 mod observing;
 #[path = "serve/odd.rs"]
@@ -58,6 +62,8 @@ mod pty;
 mod roles;
 #[path = "serve/runners.rs"]
 mod runners;
+#[path = "serve/sealed_steps.rs"]
+mod sealed_steps;
 #[path = "serve/secrets.rs"]
 mod secrets;
 #[path = "serve/server.rs"]
@@ -76,6 +82,8 @@ mod snapshots;
 mod socket;
 #[path = "serve/sockets.rs"]
 mod sockets;
+#[path = "serve/step_receipts.rs"]
+mod step_receipts;
 #[path = "serve/tls.rs"]
 mod tls;
 #[path = "serve/webhooks.rs"]

@@ -3,7 +3,9 @@
 use crate::output::{Followable, Output, number, output, read};
 use crate::sse::RawEvent;
 use crate::{Client, Result};
-use cofferdam_api::{DisplayData, OutputData, RichResult, Step, StepList, StepRequest, TruncatedData};
+use cofferdam_api::{
+    DisplayData, OutputData, RichResult, SignedDocument, Step, StepList, StepRequest, TruncatedData,
+};
 use reqwest::Method;
 use std::time::Duration;
 
@@ -89,6 +91,10 @@ impl Followable for StepEvent {
 impl Client {
     pub async fn step_get(&self, session: &str, id: &str) -> Result<Step> {
         self.call(Method::GET, &["v1", "sessions", session, "steps", id]).json().await
+    }
+
+    pub async fn step_receipt(&self, session: &str, id: &str) -> Result<SignedDocument> {
+        self.call(Method::GET, &["v1", "sessions", session, "steps", id, "receipt"]).json().await
     }
 
     pub async fn step_interrupt(&self, session: &str, id: &str) -> Result<Step> {

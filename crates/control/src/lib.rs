@@ -22,8 +22,10 @@ mod jobs;
 mod keys;
 mod leases;
 mod limits;
+mod master_key;
 mod metrics;
 mod noted;
+mod once;
 mod output_log;
 mod placement;
 mod quota;
@@ -55,7 +57,9 @@ pub use ids::instance as draw_name;
 pub use jobs::{Submitted, job_view};
 pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
+pub use master_key::{check_master_key, rewrap_master_key};
 pub use metrics::{Metrics, Phase};
+pub use once::Named;
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use secrets::secret_view;
@@ -129,6 +133,7 @@ struct Parts {
     used_tickets: sessions::UsedTickets,
     /// Something that was kept of a session is to go.
     archives_swept: Notify,
+    forgetting: sessions::Forgetting,
     is_draining: AtomicBool,
     began: std::time::Instant,
     /// Whoever follows something has to let go.
@@ -207,6 +212,7 @@ impl Control {
             rooms: sessions::Rooms::default(),
             used_tickets: sessions::UsedTickets::default(),
             archives_swept: Notify::new(),
+            forgetting: sessions::Forgetting::default(),
             is_draining: AtomicBool::new(false),
             began: std::time::Instant::now(),
             stopped: watch::Sender::new(false),
@@ -217,6 +223,7 @@ impl Control {
             feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
+        control.seal_old_sessions().await?;
         control.attend_due().await?;
         control.spawn_dispatch();
         control.spawn_renewals();

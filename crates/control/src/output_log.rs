@@ -1,8 +1,9 @@
 //! The output of something that runs on its way into the store: in pieces that are worth a write, up to a limit, and
 //! never cut inside a character.
 
+use crate::sessions::StepSeal;
 use crate::worker::Stream;
-use crate::{Control, now_ms};
+use crate::{Control, ControlError, now_ms};
 use cofferdam_core::CutCharacter;
 use cofferdam_proof::{Digest, Hasher};
 use cofferdam_store::{OutputEvent, OutputKind, OutputTail};
@@ -17,12 +18,12 @@ const KEEP_AFTER: Duration = Duration::from_millis(100);
 pub(crate) const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES;
 
 /// By what right output is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Right {
     /// The fence of a claim on a job.
     Job { fence: i64 },
-    /// The generation of a session's placement.
-    Step { generation: i64 },
+    /// The generation of a session's placement, and by what its output is sealed.
+    Step { generation: i64, seal: Option<StepSeal> },
 }
 
 /// What was kept of a stream. The bytes go earlier than what wrote them, so this stays with it.
@@ -158,9 +159,17 @@ impl OutputLog {
         let events = self.waiting.clone();
         self.tried = events.len();
         let (store, id) = (&self.control.parts.store, self.id.clone());
-        let kept = match self.right {
-            Right::Job { fence } => store.append_output(id, fence, events).await,
-            Right::Step { generation } => store.append_step_output(id, generation, events).await,
+        let kept = match &self.right {
+            Right::Job { fence } => store.append_output(id, *fence, events).await.map_err(ControlError::from),
+            Right::Step { generation, seal } => {
+                let events = seal.as_ref().map_or(Ok(events.clone()), |seal| seal.output(&id, events));
+                match events {
+                    Ok(events) => {
+                        store.append_step_output(id, *generation, events).await.map_err(ControlError::from)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
         };
         // What could not be kept now goes with the next, or with the end.
         if kept.is_ok() {

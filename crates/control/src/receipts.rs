@@ -46,6 +46,7 @@ fn receipt(job: &JobRecord) -> Result<Receipt> {
     let text = |name: &str| result[name].as_str().map(str::to_owned);
     Ok(Receipt {
         job_id: job.id.clone(),
+        step: None,
         tenant: job.tenant.clone(),
         task_id: job.task_id.clone(),
         agent: job.agent.clone(),
@@ -113,7 +114,7 @@ fn blob(bytes: &[u8]) -> Blob {
     Blob { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
 }
 
-fn inputs(request: &JobRequest, terms: &Terms) -> Option<Inputs> {
+pub(crate) fn inputs(request: &JobRequest, terms: &Terms) -> Option<Inputs> {
     let file = |file: &InlineFile| {
         let given = file.artifact.as_ref().and_then(|id| terms.inputs.get(id));
         let blob = match (&file.content, &file.content_base64) {
@@ -140,7 +141,7 @@ fn inputs(request: &JobRequest, terms: &Terms) -> Option<Inputs> {
 }
 
 /// What was kept of a stream, as it was counted when the job ended: the bytes themselves go earlier than the job.
-fn stream(result: &Value, name: &str) -> Option<StreamOut> {
+pub(crate) fn stream(result: &Value, name: &str) -> Option<StreamOut> {
     let field = |rest: &str| &result[format!("{name}_{rest}")];
     Some(StreamOut {
         sha256: Digest::parse(field("sha256").as_str()?).ok()?,
@@ -149,7 +150,7 @@ fn stream(result: &Value, name: &str) -> Option<StreamOut> {
     })
 }
 
-fn artifacts(result: &Value) -> Vec<ArtifactOut> {
+pub(crate) fn artifacts(result: &Value) -> Vec<ArtifactOut> {
     let artifact = |value: &Value| {
         Some(ArtifactOut {
             path: value["path"].as_str()?.to_owned(),

@@ -1,10 +1,11 @@
-//! `secret.put`, `secret.list`, `secret.delete`, and how a session gets some.
+//! `secret.put`, `secret.list`, `secret.delete`, and how a job or a session gets some.
 //!
 //! A value comes in, is sealed under the master key, and leaves again only as a file in a sandbox's memory. No answer,
 //! no note and no log has it.
 
-use crate::{Control, ControlError, Result, SecretFile, timestamp};
-use cofferdam_api::{Secret, SecretUse, SessionRequest};
+use crate::once::Done;
+use crate::{Control, ControlError, Result, SecretFile, backends, timestamp};
+use cofferdam_api::{JobRequest, Secret, SecretUse};
 use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::{Denial, Permit};
 use cofferdam_store::{SecretRecord, StoreError};
@@ -22,11 +23,36 @@ const MAX_VALUE: usize = 64 << 10;
 /// Of one tenant.
 const MOST: i64 = 1000;
 
-/// For one session.
+/// For one job or session.
 const MOST_USED: usize = 32;
 
 impl Control {
-    pub async fn put_secret(&self, permit: &Permit, name: &str, value: String) -> Result<SecretRecord> {
+    /// With a name of the request, and not a hash of it: whoever can read the database could try values on that.
+    pub async fn put_secret(
+        &self,
+        permit: &Permit,
+        name: &str,
+        value: String,
+        named: Option<String>,
+    ) -> Result<SecretRecord> {
+        let named = match named {
+            Some(key) => Some((key, self.artifacts()?.vault.master().mark(value.as_bytes()))),
+            None => None,
+        };
+        let (control, by, wanted) = (self.clone(), permit.clone(), name.to_owned());
+        let put = async move { control.put_now(&by, &wanted, value).await };
+        let word = |made: &SecretRecord| made.name.clone();
+        match self.once(permit, "PUT /v1/secrets/{name}", name, named, put, word).await? {
+            Done::Now(secret) => Ok(secret),
+            // As it is: it may have been changed since.
+            Done::Before(name) => {
+                let found = self.parts.store.secret(permit.tenant(), &name).await?;
+                found.ok_or(ControlError::NotFound { what: "secret" })
+            }
+        }
+    }
+
+    async fn put_now(&self, permit: &Permit, name: &str, value: String) -> Result<SecretRecord> {
         let value = Zeroizing::new(value);
         check_name("name", name)?;
         if value.is_empty() || value.len() > MAX_VALUE {
@@ -53,7 +79,16 @@ impl Control {
         Ok(self.parts.store.secrets(permit.tenant(), after, limit).await?)
     }
 
-    pub async fn delete_secret(&self, permit: &Permit, name: &str) -> Result<()> {
+    pub async fn delete_secret(&self, permit: &Permit, name: &str, named: Option<String>) -> Result<()> {
+        let named = named.map(|key| (key, String::new()));
+        let (control, by, wanted) = (self.clone(), permit.clone(), name.to_owned());
+        let delete = async move { control.delete_now(&by, &wanted).await };
+        self.once(permit, "DELETE /v1/secrets/{name}", name, named, delete, |()| "deleted".to_owned())
+            .await?;
+        Ok(())
+    }
+
+    async fn delete_now(&self, permit: &Permit, name: &str) -> Result<()> {
         check_name("name", name).map_err(|_| ControlError::NotFound { what: "secret" })?;
         let event = self.event(permit, "secret.deleted", name, json!({}));
         self.parts.store.delete_secret(permit.tenant().to_owned(), name.to_owned(), event).await?;
@@ -62,15 +97,15 @@ impl Control {
         Ok(())
     }
 
-    /// The secrets that a session asks for, opened. One that is not there is an error, or left out.
+    /// The secrets that a job or a session asks for, opened. One that is not there is an error, or left out.
     pub(crate) async fn secret_files(
         &self,
         tenant: &str,
-        request: &SessionRequest,
+        wanted: Option<&Vec<SecretUse>>,
         must_all_be_there: bool,
     ) -> Result<Vec<SecretFile>> {
         let mut files = Vec::new();
-        for SecretUse { name, path } in request.secrets.iter().flatten() {
+        for SecretUse { name, path } in wanted.into_iter().flatten() {
             check_name("secrets", name)?;
             let path = place(name, path.as_deref())?;
             let sealed = match self.parts.store.sealed_secret(tenant, name).await? {
@@ -88,15 +123,31 @@ impl Control {
     }
 }
 
+/// Looks at what a job asks for.
+pub(crate) fn check_job_secrets(request: &JobRequest) -> Result<()> {
+    let is_native = backends::name(request) == "native";
+    if !is_native && request.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
+        let why = "only the native backend has a place in memory for them";
+        return Err(ControlError::Unsupported { field: "secrets", why });
+    }
+    check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)
+}
+
+/// Names of secrets, for whoever looks at the audit: which were attached.
+pub(crate) fn names(secrets: Option<&Vec<SecretUse>>) -> Option<serde_json::Value> {
+    let secrets = secrets.filter(|secrets| !secrets.is_empty())?;
+    Some(secrets.iter().map(|secret| secret.name.as_str()).collect())
+}
+
 /// What nobody else looks at.
-pub(crate) fn check_secrets(request: &SessionRequest) -> Result<()> {
-    let Some(secrets) = &request.secrets else { return Ok(()) };
+pub(crate) fn check_secrets(secrets: Option<&Vec<SecretUse>>, disk_bytes: Option<u64>) -> Result<()> {
+    let Some(secrets) = secrets else { return Ok(()) };
     if secrets.len() > MOST_USED {
         let fix = format!("it may have at most {MOST_USED} entries");
         return Err(InvalidValue::new("secrets", secrets.len().to_string(), fix).into());
     }
-    if !secrets.is_empty() && request.limits.disk_bytes.is_some() {
-        let why = "secrets are files in memory, and this session has its files on disk";
+    if !secrets.is_empty() && disk_bytes.is_some() {
+        let why = "secrets are files in memory, and with limits.disk_bytes files are on disk";
         return Err(ControlError::Unsupported { field: "secrets", why });
     }
     let mut seen = std::collections::HashSet::new();
@@ -108,6 +159,14 @@ pub(crate) fn check_secrets(request: &SessionRequest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+impl SecretFile {
+    /// A secret that comes from elsewhere, for a path that was chosen there.
+    pub fn new(path: &str, value: String) -> Result<Self> {
+        let value = Zeroizing::new(value);
+        Ok(Self { path: place(path, Some(path))?, value })
+    }
 }
 
 /// Where a secret goes: below the folder of secrets, and nowhere else, so that nothing that keeps files keeps it.
@@ -134,7 +193,7 @@ fn check_name(field: &'static str, name: &str) -> Result<()> {
 }
 
 /// What a secret is sealed for.
-fn about(tenant: &str, name: &str) -> Vec<u8> {
+pub(crate) fn about(tenant: &str, name: &str) -> Vec<u8> {
     format!("cofferdam secret 1\0{tenant}\0{name}").into_bytes()
 }
 

@@ -152,7 +152,8 @@ pub struct ProcessTold {
     pub process: ProcessView,
 }
 
-/// A secret on its way into a session. It is shown nowhere.
+/// A secret on its way into a sandbox. It is shown nowhere.
+#[derive(Clone)]
 pub struct SecretFile {
     pub path: GuestPath,
     pub value: zeroize::Zeroizing<String>,

@@ -42,6 +42,11 @@ impl Terms {
         }
     }
 
+    /// Those of something that runs where there is a sandbox already.
+    pub(crate) fn of_rules(policy_version: &str) -> Self {
+        Self { policy_sha256: Digest::parse(policy_version).ok(), ..Self::default() }
+    }
+
     pub(crate) fn write(&self) -> Option<String> {
         serde_json::to_string(self).ok()
     }

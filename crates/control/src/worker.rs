@@ -1,7 +1,7 @@
 //! The way to what runs jobs: in this process, or elsewhere.
 
 use crate::artifacts::ArtifactDesk;
-use crate::session_worker::SessionWorker;
+use crate::session_worker::{SecretFile, SessionWorker};
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
@@ -86,6 +86,8 @@ pub struct RunOrder {
     pub lease: Duration,
     /// It was begun under another claim: a worker that does not know it must not begin it again.
     pub is_begun: bool,
+    /// What the request asks for by name, opened.
+    pub secrets: Vec<SecretFile>,
 }
 
 /// What a run is told while it goes on.

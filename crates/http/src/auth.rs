@@ -86,7 +86,7 @@ fn secret(headers: &HeaderMap) -> Secret<'_> {
 
 /// Whether a request without a key was meant for this machine by a program on it. A page in a browser can be made to
 /// ask loopback, too; but it says where it is from, or calls us by another name.
-fn is_of_this_machine(headers: &HeaderMap) -> bool {
+pub(crate) fn is_of_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -24,7 +24,7 @@ mod while_valid;
 
 pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};
 pub use listen::{HttpSettings, Tls, TlsError};
-pub use runs::{Runs, worker_router};
+pub use runs::{Runs, worker_router, worker_router_without_auth};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -119,6 +119,7 @@ fn chains() -> Seeds {
 
 fn receipt() -> Receipt {
     Receipt {
+        step: None,
         job_id: "job-aaaaaaaaaaaaaaaa".to_owned(),
         tenant: TENANT.to_owned(),
         task_id: "task".to_owned(),

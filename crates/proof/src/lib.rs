@@ -24,6 +24,6 @@ pub use key_list::{KeyList, ListedKey};
 pub use point::{ChainPoint, Checkpoint, Head};
 pub use receipt::{
     ArtifactOut, Blob, FileIn, Form, Image, Inputs, Outputs, PREDICATE_TYPE, PolicyUsed, Receipt,
-    STATEMENT_TYPE, Statement, StreamOut, Subject, Work,
+    STATEMENT_TYPE, STEP_PREDICATE_TYPE, Statement, StepOf, StreamOut, Subject, Work,
 };
 pub use verdict::{Proof, ProofError};

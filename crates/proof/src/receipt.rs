@@ -1,4 +1,4 @@
-//! The receipt of a job: a statement, as in-toto has them, of what was run, under which terms, and what came of it.
+//! The receipt of a job, or of a step of a session: a statement, as in-toto has them, of what was run, under which terms, and what came of it.
 
 use crate::verdict::malformed;
 use crate::{Digest, Envelope, KeyList, Proof, ProofError, SigningKey};
@@ -9,6 +9,7 @@ use serde_json::Value;
 const PAYLOAD: &str = "application/vnd.in-toto+json";
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub const PREDICATE_TYPE: &str = "urn:cofferdam:job-receipt:1";
+pub const STEP_PREDICATE_TYPE: &str = "urn:cofferdam:step-receipt:1";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +40,11 @@ pub struct DigestSet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
+    /// For a step, that of its session, which its program knows as that of its job.
     pub job_id: String,
+    /// Only for a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepOf>,
     pub tenant: String,
     pub task_id: String,
     pub agent: Option<String>,
@@ -64,6 +69,16 @@ pub struct Receipt {
     /// Null for a job that never ran.
     pub started_at: Option<String>,
     pub finished_at: String,
+}
+
+/// Which step of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepOf {
+    pub id: String,
+    pub number: i64,
+    /// The queue that it was in: a language, or `command`, and a name.
+    pub context: String,
 }
 
 /// What was run.
@@ -152,6 +167,10 @@ pub struct ArtifactOut {
 }
 
 impl Receipt {
+    fn predicate_type(&self) -> &'static str {
+        if self.step.is_some() { STEP_PREDICATE_TYPE } else { PREDICATE_TYPE }
+    }
+
     fn subjects(&self) -> Vec<Subject> {
         let subject =
             |name: String, sha256: &Digest| Subject { name, digest: DigestSet { sha256: sha256.clone() } };
@@ -170,7 +189,7 @@ impl Receipt {
         let statement = Statement {
             statement_type: STATEMENT_TYPE.to_owned(),
             subject: self.subjects(),
-            predicate_type: PREDICATE_TYPE.to_owned(),
+            predicate_type: self.predicate_type().to_owned(),
             predicate: self,
         };
         Envelope::seal(key, PAYLOAD, &serde_json::to_vec(&statement).unwrap_or_default())
@@ -180,12 +199,20 @@ impl Receipt {
     pub fn open(envelope: &Envelope, keys: Option<&KeyList>) -> Result<(Self, Proof), ProofError> {
         let (payload, proof) = envelope.open(PAYLOAD, keys)?;
         let Head { statement_type, predicate_type } = serde_json::from_slice(&payload).map_err(malformed)?;
-        for (found, expected) in [(statement_type, STATEMENT_TYPE), (predicate_type, PREDICATE_TYPE)] {
-            if found != expected {
-                return Err(ProofError::WrongType { found: found.chars().take(100).collect(), expected });
-            }
+        let wrong = |found: &str, expected| {
+            Err(ProofError::WrongType { found: found.chars().take(100).collect(), expected })
+        };
+        if statement_type != STATEMENT_TYPE {
+            return wrong(&statement_type, STATEMENT_TYPE);
+        }
+        if ![PREDICATE_TYPE, STEP_PREDICATE_TYPE].contains(&predicate_type.as_str()) {
+            return wrong(&predicate_type, PREDICATE_TYPE);
         }
         let Statement { subject, predicate, .. } = serde_json::from_slice(&payload).map_err(malformed)?;
+        // What is said of a step is not said of a job, nor the other way round.
+        if predicate_type != predicate.predicate_type() {
+            return wrong(&predicate_type, predicate.predicate_type());
+        }
         let finished_at = parse_timestamp("finished_at", &predicate.finished_at).map_err(malformed)?;
         if let (Some(keys), Proof::Signed { keyid }) = (keys, &proof) {
             keys.accept(keyid, Some(finished_at))?;

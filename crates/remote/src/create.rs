@@ -2,13 +2,17 @@
 
 use crate::backoff::Backoff;
 use crate::call::{CallError, Peer};
-use cofferdam_api::RunCreate;
-use cofferdam_control::{RunEnd, RunOrder};
+use cofferdam_api::{RunCreate, RunSecret};
+use cofferdam_control::{RunEnd, RunOrder, SecretFile};
 use reqwest::Method;
 use std::time::Instant;
 
 /// A worker that cannot even be reached is not tried for long: another may be free.
 const UNREACHED: u32 = 3;
+
+fn wire(secret: &SecretFile) -> RunSecret {
+    RunSecret { path: secret.path.to_string(), value: secret.value.to_string() }
+}
 
 /// Begins a run, or says why it did not, or that nobody knows.
 pub(crate) async fn create(worker_id: &str, peer: &Peer, order: &RunOrder) -> Result<(), RunEnd> {
@@ -23,6 +27,7 @@ pub(crate) async fn create(worker_id: &str, peer: &Peer, order: &RunOrder) -> Re
         fence: order.fence,
         lease_ms: order.lease.as_millis() as u64,
         request: order.request.clone(),
+        secrets: order.secrets.iter().map(wire).collect(),
     };
     let (began, mut backoff, mut unreached, mut is_known) = (Instant::now(), Backoff::default(), 0, true);
     loop {

@@ -72,7 +72,8 @@ impl Store {
 
     /// How many keys there are for what a session or a snapshot keeps.
     pub async fn archive_keys(&self, owner: &str) -> Result<i64> {
-        let text = "SELECT COUNT(*) FROM archives WHERE owner = $1 AND wrapped_key IS NOT NULL";
+        let text = "SELECT (SELECT COUNT(*) FROM archives WHERE owner = $1 AND wrapped_key IS NOT NULL) \
+                    + (SELECT COUNT(*) FROM session_keys WHERE session_id = $1)";
         let row = self.engine.fetch_optional(sqlx::query(text).bind(owner)).await?;
         row.map(|row| Ok(row.try_get(0)?)).unwrap_or(Ok(0))
     }

@@ -120,7 +120,7 @@ impl Kind {
     pub(crate) fn forget(self) -> &'static str {
         match self {
             Self::Sqlite => "PRAGMA wal_checkpoint(TRUNCATE)",
-            Self::Postgres => "VACUUM archives",
+            Self::Postgres => "VACUUM archives, session_keys, secrets",
         }
     }
 

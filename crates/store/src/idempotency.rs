@@ -1,6 +1,6 @@
 //! Requests that name themselves, so that sending one again does not do it again.
 
-use crate::{Millis, Result, Store};
+use crate::{Millis, Result, Store, texts};
 use sqlx::{AnyConnection, Row};
 
 /// The name that a caller gave a request, and what that was.
@@ -30,6 +30,65 @@ impl Store {
         let query = sqlx::query(FIND).bind(tenant).bind(*route).bind(name.as_str());
         let Some(row) = self.engine.fetch_optional(query).await? else { return Ok(Kept::New) };
         kept(&row, body_hash)
+    }
+}
+
+impl Store {
+    /// Takes a name before what it asks for is done, in more than one transaction. What it made is said with
+    /// [`Store::finish_name`]; until then its resource is empty.
+    pub async fn take_name(&self, tenant: String, name: Idempotency, now: Millis) -> Result<Kept> {
+        texts::check([("the idempotency key", name.name.as_str())])?;
+        self.writer.write(Take { tenant, name, now }).await
+    }
+
+    /// Says what came of a request that has a name, or, with nothing, that nothing did: then the name is free again.
+    pub async fn finish_name(&self, tenant: String, name: Idempotency, made: Option<String>) -> Result<()> {
+        self.writer.write(Finish { tenant, name, made }).await
+    }
+}
+
+struct Take {
+    tenant: String,
+    name: Idempotency,
+    now: Millis,
+}
+
+impl crate::writer::Act<Kept> for Take {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<Kept>
+    where
+        Self: 'c,
+    {
+        take(connection, &self.tenant, &self.name, "", self.now).await
+    }
+}
+
+struct Finish {
+    tenant: String,
+    name: Idempotency,
+    made: Option<String>,
+}
+
+impl crate::writer::Act<()> for Finish {
+    async fn act<'c>(self, connection: &'c mut AnyConnection) -> Result<()>
+    where
+        Self: 'c,
+    {
+        let Self { tenant, name, made } = self;
+        let text = match made {
+            Some(_) => {
+                "UPDATE idempotency SET resource = $4 WHERE tenant_id = $1 AND route = $2 AND name = $3 AND resource = ''"
+            }
+            None => {
+                "DELETE FROM idempotency WHERE tenant_id = $1 AND route = $2 AND name = $3 AND resource = ''"
+            }
+        };
+        let query = sqlx::query(text).bind(tenant).bind(name.route).bind(name.name);
+        let query = match made {
+            Some(made) => query.bind(made),
+            None => query,
+        };
+        query.execute(connection).await?;
+        Ok(())
     }
 }
 

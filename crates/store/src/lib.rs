@@ -22,6 +22,7 @@ mod key_use;
 mod keys;
 mod leases;
 mod limit;
+mod master_key;
 mod migrate;
 mod output;
 mod patience;
@@ -52,6 +53,7 @@ pub use idempotency::{Idempotency, Kept};
 pub use jobs::{Accepted, Claim, Finish, JobFilter, JobRecord, JobSize, NewJob, Page};
 pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use leases::{Abandoned, GivenUp, Next};
+pub use master_key::{Rewrapped, Sealed, SealedFor};
 pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
 pub use probe::Probe;
@@ -59,8 +61,9 @@ pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use secrets::SecretRecord;
 pub use sessions::{
-    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SessionAccepted,
-    SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepRecord,
+    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SealStep,
+    SessionAccepted, SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepPart,
+    StepRecord,
 };
 pub use settle::Settled;
 pub use snapshots::{NewSnapshot, SnapshotRecord};

@@ -34,6 +34,14 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
+    /// A tenant's secret by its name.
+    pub async fn secret(&self, tenant: &str, name: &str) -> Result<Option<SecretRecord>> {
+        let text = "SELECT name, changed_by, created_at_ms, changed_at_ms FROM secrets \
+                    WHERE tenant_id = $1 AND name = $2";
+        let row = self.engine.fetch_optional(sqlx::query(text).bind(tenant).bind(name)).await?;
+        row.as_ref().map(record).transpose()
+    }
+
     /// A secret as it was sealed.
     pub async fn sealed_secret(&self, tenant: &str, name: &str) -> Result<Option<String>> {
         let text = "SELECT sealed FROM secrets WHERE tenant_id = $1 AND name = $2";

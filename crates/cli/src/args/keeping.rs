@@ -36,6 +36,7 @@ pub(super) const SECRET_EXAMPLES: &str = "\
 Examples:
   printf %s \"$TOKEN\" | cofferdam secret set registry-token
   cofferdam session create --secret registry-token
+  cofferdam job run --secret registry-token:token -- sha256sum /run/secrets/token
   cofferdam secret rm registry-token";
 
 pub(super) const SNAPSHOTS_EXAMPLES: &str = "\

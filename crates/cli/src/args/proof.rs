@@ -1,4 +1,4 @@
-//! The words of what is checked and signed: `audit`, `receipt`, `signing-key`.
+//! The words of what is checked, signed and sealed: `audit`, `receipt`, `signing-key`, `master-key`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -53,6 +53,14 @@ be restarted. What the old key has signed still verifies, unless it is given up 
 Examples:
   cofferdam signing-key rotate --data ./data
   cofferdam signing-key rotate --data ./data --leaked";
+
+pub(crate) const MASTER_KEY_EXAMPLES: &str = "\
+The server must not run. A death in the middle harms nothing: run it again, or start the server.
+Where the key is in COFFERDAM_MASTER_KEY, the new one is taken from COFFERDAM_NEW_MASTER_KEY.
+
+Examples:
+  cofferdam master-key rotate --data ./data
+  COFFERDAM_NEW_MASTER_KEY=$(openssl rand -hex 32) cofferdam master-key rotate --data ./data";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -133,7 +141,7 @@ pub(crate) enum ReceiptCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReceiptVerifyArgs {
-    /// The receipt, as GET /v1/jobs/ID/receipt answers it
+    /// The receipt, as GET /v1/jobs/ID/receipt answers it, or that of a step
     pub(crate) file: PathBuf,
 
     /// The keys to trust, as GET /v1/signing-keys answers them
@@ -152,9 +160,13 @@ pub(crate) struct ReceiptVerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,
 
-    /// The job that it must be about
+    /// The job, or the session, that it must be about
     #[arg(long, value_name = "ID")]
     pub(crate) job: Option<String>,
+
+    /// The step, by its number or id, of the session that --job names
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<String>,
 
     /// The tenant, by its id, whose job it must be
     #[arg(long, value_name = "ID")]
@@ -199,6 +211,28 @@ pub(crate) struct SigningKeyRotateArgs {
     pub(crate) leaked: bool,
 
     /// Prints the two key ids as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MasterKeyCommand {
+    /// Put everything that is sealed under a new key, and destroy the old one
+    #[command(after_help = MASTER_KEY_EXAMPLES)]
+    Rotate(MasterKeyRotateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MasterKeyRotateArgs {
+    /// The data folder of the service
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// Its database, if that is not a file there
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+
+    /// Prints the fingerprints of both keys as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -315,6 +315,10 @@ pub(crate) struct JobRunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
+    /// A secret of the service, as a file in /run/secrets; may be given more than once
+    #[arg(long, value_name = "NAME[:PATH]")]
+    pub(crate) secret: Vec<String>,
+
     /// A note of yours, kept with the job
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) metadata: Vec<String>,

@@ -71,6 +71,11 @@ Examples:
   cofferdam session logs -f ses-aaaaaaaaaaaaaaaa 3
   cofferdam session logs --json --after 12 ses-aaaaaaaaaaaaaaaa stp-aaaaaaaaaaaaaaaa";
 
+const RECEIPT_EXAMPLES: &str = "\
+Examples:
+  cofferdam session receipt ses-aaaaaaaaaaaaaaaa 3 > receipt.json
+  cofferdam receipt verify receipt.json --keys keys.json --job ses-aaaaaaaaaaaaaaaa --step 3";
+
 const EXTEND_EXAMPLES: &str = "\
 A deadline that is further off already stays.
 
@@ -104,6 +109,9 @@ pub(crate) enum SessionCommand {
     /// Show what steps have written
     #[command(after_help = LOGS_EXAMPLES)]
     Logs(SessionLogsArgs),
+    /// Print the signed receipt of a step that has ended
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Receipt(SessionReceiptArgs),
     /// Put a session's deadline off
     #[command(after_help = EXTEND_EXAMPLES)]
     Extend(SessionExtendArgs),
@@ -166,7 +174,7 @@ pub(crate) struct SessionCreateArgs {
     pub(crate) snapshot: Option<String>,
 
     /// A secret, as a file in /run/secrets; may be given more than once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME[:PATH]")]
     pub(crate) secret: Vec<String>,
 
     #[command(flatten)]
@@ -283,6 +291,20 @@ pub(crate) struct SessionShellArgs {
     /// A program and its arguments; bash, or sh where there is none, unless given
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionReceiptArgs {
+    /// The session's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Number or id of the step
+    #[arg(value_name = "STEP")]
+    pub(crate) step: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,13 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, Failure> {
     let small = data_folder::read_files(&args.data)?;
     let database = data_folder::database(&args.data);
     let made = data_folder::runtime()?.block_on(back_up(&database, &args.to, &small.files))?;
+    // The key and what is sealed under it are of one moment, or the copy is worthless.
+    if data_folder::read_files(&args.data)?.master_key() != small.master_key() {
+        let _ = std::fs::remove_file(&args.to);
+        return Err(Failure::new(
+            "the master key was changed meanwhile, so nothing was written; run it again",
+        ));
+    }
     let Backup { checked, bytes } = made;
     println!(
         "{}: {}, {} jobs, {} entries of {} audits checked, {} files",

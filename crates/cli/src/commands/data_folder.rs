@@ -33,6 +33,13 @@ pub(super) struct SmallFiles {
     pub(super) left_out: Vec<String>,
 }
 
+impl SmallFiles {
+    /// The master key, as its file has it.
+    pub(super) fn master_key(&self) -> Option<&KeptFile> {
+        self.files.iter().find(|file| file.path == "master.key")
+    }
+}
+
 pub(super) fn read_files(folder: &Path) -> Result<SmallFiles, Failure> {
     let mut found = SmallFiles::default();
     walk(folder, "", &mut found)?;

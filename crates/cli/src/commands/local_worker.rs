@@ -7,15 +7,16 @@ use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::{Backend, Reader};
 use cofferdam_control::{
-    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
-    Stream, Worker, WorkerCounts,
+    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SecretFile,
+    SessionWorker, Stream, Worker, WorkerCounts,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Runner, Work,
-    cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
+    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Runner,
+    SECRET_MODE, Work, cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
 };
+use std::io::Cursor;
 use std::sync::Arc;
 
 /// Interpreters kept ready from the start; demand brings more.
@@ -114,6 +115,7 @@ impl Worker for LocalWorker {
         }
         let inputs = request::inputs(&run.request);
         let runner_inputs = request::runner_inputs(&run.request);
+        let secrets = run.secrets;
         let place = match Place::of(&run.request) {
             Ok(place) => place,
             Err(error) => return RunEnd::Errored { code: "invalid".into(), message: error.to_string() },
@@ -131,6 +133,7 @@ impl Worker for LocalWorker {
         if let Err(message) = opened {
             return RunEnd::Errored { code: "files_refused".into(), message };
         }
+        job.files.extend(secrets.into_iter().map(secret_file));
         if let Some(desk) = desk {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
         }
@@ -208,6 +211,12 @@ async fn open_runner(
         runner.expect[i].content = open_artifact(&format!("expect[{i}]"), &artifact, desk).await?;
     }
     Ok(())
+}
+
+/// A secret as a file of the sandbox's, for its own user alone.
+fn secret_file(secret: SecretFile) -> FileIn {
+    let content = Box::new(Cursor::new(secret.value.as_bytes().to_vec()));
+    FileIn { path: secret.path, mode: SECRET_MODE, content }
 }
 
 fn errored(error: &JobError) -> RunEnd {

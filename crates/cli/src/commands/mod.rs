@@ -13,6 +13,7 @@ mod elsewhere;
 mod image;
 mod local_sessions;
 mod local_worker;
+mod master_key;
 mod observing;
 mod receipt;
 mod remote;
@@ -61,6 +62,7 @@ pub(crate) fn dispatch(line: impl IntoIterator<Item = OsString>, parts: Parts) -
         Command::Audit(args) => audit::audit(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::SigningKey(args) => signing_key::signing_key(&args),
+        Command::MasterKey { command } => master_key::master_key(&command),
         Command::Job { command } => remote::job::job(command),
         Command::Session { command } => remote::session::session(command),
         Command::Snapshot { command } => remote::snapshot::snapshot(command),

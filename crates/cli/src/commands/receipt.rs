@@ -3,7 +3,7 @@
 use super::verdict::{Verdict, line, read_envelope, read_keys};
 use crate::args::{ReceiptArgs, ReceiptCommand, ReceiptVerifyArgs};
 use crate::exit::Failure;
-use cofferdam_proof::{Digest, Form, Hasher, Proof, Receipt, StreamOut};
+use cofferdam_proof::{Digest, Form, Hasher, Proof, Receipt, StepOf, StreamOut};
 use serde::Serialize;
 use serde_json::json;
 use std::fs::File;
@@ -71,6 +71,15 @@ fn content(args: &ReceiptVerifyArgs, receipt: &Receipt) -> Result<Vec<Check>, Fa
             expected.iter().map(|expected| Check::compare(name, expected == found, format!("it is {found}"))),
         );
     }
+    if let Some(expected) = &args.step {
+        let (is_same, detail) = match &receipt.step {
+            Some(StepOf { id, number, .. }) => {
+                (expected == id || *expected == number.to_string(), format!("it is {number}, {id}"))
+            }
+            None => (false, "it is about a job, which has no steps".to_owned()),
+        };
+        checks.push(Check::compare("step", is_same, detail));
+    }
     if let Some(path) = &args.code {
         let found = digest(path, None)?;
         let is_text = receipt.work.form != Form::Argv;
@@ -118,8 +127,10 @@ fn digest(path: &Path, most: Option<u64>) -> Result<Digest, Failure> {
 fn lines(receipt: Option<&Receipt>, checks: &[Check]) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(receipt) = receipt {
-        let Receipt { job_id, tenant, state, outcome, finished_at, .. } = receipt;
-        lines.push(format!("{job_id} of {tenant}: {state}, {outcome}, at {finished_at}"));
+        let Receipt { job_id, step, tenant, state, outcome, finished_at, .. } = receipt;
+        let step =
+            step.as_ref().map(|step| format!(", step {} ({})", step.number, step.id)).unwrap_or_default();
+        lines.push(format!("{job_id}{step} of {tenant}: {state}, {outcome}, at {finished_at}"));
     }
     lines.extend(checks.iter().map(|Check { name, verdict, detail }| {
         let word = match verdict {

@@ -3,10 +3,10 @@
 //! A copy of its key is known by the master key, which alone opens it. So every byte of every file is looked at, and no
 //! record is believed.
 
-use super::{data_folder, serve};
+use super::{data_folder, master_key, serve};
 use crate::args::ShredCheckArgs;
 use crate::exit::Failure;
-use cofferdam_artifacts::{MasterKey, find_wrapped_key};
+use cofferdam_artifacts::{MasterKey, archive_about, find_wrapped_key, steps_about};
 use cofferdam_core::SessionId;
 use cofferdam_store::{Location, Store};
 use serde_json::json;
@@ -31,16 +31,11 @@ struct Found {
 
 pub(super) fn shred_check(args: &ShredCheckArgs) -> Result<ExitCode, Failure> {
     let id = SessionId::parse("ID", &args.id)?;
-    let key = args.data.join("master.key");
-    if !key.is_file() {
-        let why = "is not there; --data names the data folder of the service";
-        return Err(Failure::new(format!("{} {why}", key.display())));
-    }
-    let master = MasterKey::open_or_make(&key).map_err(|error| Failure::new(error.to_string()))?;
+    let master = master_key::read(&args.data)?;
     let mut found = Found::default();
     scan(&args.data, &master, id.as_str(), &mut found)?;
     data_folder::runtime()?.block_on(async {
-        let vault = serve::vault(args.artifacts.as_deref(), &args.data)?;
+        let vault = serve::vault(args.artifacts.as_deref(), &args.data, master)?;
         let mut listed = vault.list();
         while let Some(object) = listed.recv().await {
             let object = object.map_err(|error| Failure::new(format!("artifacts: {error}")))?;
@@ -99,6 +94,7 @@ fn scan(folder: &Path, master: &MasterKey, id: &str, found: &mut Found) -> Resul
 
 fn look(mut file: File, path: &Path, master: &MasterKey, id: &str, found: &mut Found) -> std::io::Result<()> {
     found.files += 1;
+    let mut looked_for = vec![("files", archive_about(id)), ("steps", steps_about(id))];
     let mut bytes = Vec::new();
     loop {
         // What lies across two pieces is in both.
@@ -109,8 +105,14 @@ fn look(mut file: File, path: &Path, master: &MasterKey, id: &str, found: &mut F
             return Ok(());
         }
         found.bytes += read as u64;
-        if find_wrapped_key(master, id, &bytes).is_some() {
-            found.left.push(format!("{}: a key of it", path.display()));
+        looked_for.retain(|(what, about)| {
+            let is_there = find_wrapped_key(master, about, &bytes).is_some();
+            if is_there {
+                found.left.push(format!("{}: a key of its {what}", path.display()));
+            }
+            !is_there
+        });
+        if looked_for.is_empty() {
             return Ok(());
         }
     }

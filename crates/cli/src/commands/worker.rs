@@ -10,7 +10,7 @@ use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
 use cofferdam_control::{Health, Offer, Worker, draw_name};
-use cofferdam_http::{HttpSettings, Runs, worker_router};
+use cofferdam_http::{HttpSettings, Runs, worker_router, worker_router_without_auth};
 use cofferdam_remote::Registration;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,6 +38,10 @@ pub(super) fn worker(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode
 }
 
 fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
+    if args.dev_no_auth && !roles::parse_address(&args.listen, true)?.ip().is_loopback() {
+        let why = "without authentication (--dev-no-auth) only loopback is served; listen on 127.0.0.1:PORT";
+        return Err(Failure::new(format!("--listen: {:?}: {why}", args.listen)));
+    }
     let tls = roles::tls(&args.tls)?;
     let address = roles::parse_address(&args.listen, tls.is_some())?;
     let offer = roles::worker_offer(&args.capacity, &args.label)?;
@@ -67,7 +71,15 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         }
         let stopped = roles::stopped()?;
         println!("worker {id} listening on {scheme}://{address}");
-        let router = worker_router(runs.clone(), tokens);
+        let router = match args.dev_no_auth {
+            true => {
+                tracing::warn!(
+                    "authentication is off (--dev-no-auth): whoever reaches {address} may run anything"
+                );
+                worker_router_without_auth(runs.clone(), tokens)
+            }
+            false => worker_router(runs.clone(), tokens),
+        };
         let drained = async move {
             stopped.await;
             runs.stop_taking();

@@ -352,7 +352,9 @@ fn deleting_destroys_the_key_everywhere() {
     assert_eq!(shred_check(folder.path(), &other).0, Some(1), "the other is there");
     // A backup that somebody made before would be found where it lies.
     resume(&client, &other);
-    wait_until("what was kept of it is gone", || shred_check(folder.path(), &other).0 == Some(0));
+    let left = || shred_check(folder.path(), &other).1;
+    wait_until("what was kept of its files is gone", || !left().contains("key of its files"));
+    assert!(!left().contains("artifacts:") && left().contains("key of its steps"), "{}", left());
     let noted = client.get("/v1/audit?limit=500").json();
     let of = |kind: &str| {
         let entries = noted["entries"].as_array().expect("entries");

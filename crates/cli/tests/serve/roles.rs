@@ -114,6 +114,43 @@ fn workers_take_no_calls_without_a_token_and_control_no_workers() {
     assert_eq!(reader.get("/v1/workers").status, 403);
 }
 
+/// For development a worker takes calls without a token: from programs of this machine, and each is logged.
+#[test]
+fn a_worker_without_authentication_is_this_machines_alone() {
+    let apart = Apart::new("bypass");
+    let log = Folder::new("bypass-log");
+    let log = log.path().join("log");
+    let token = apart.folder.path().join("service.token");
+    let options = ["--dev-no-auth"];
+    let worker = Server::start_worker_logging(program(), &[&apart.control], &token, &options, &log);
+    let at_worker = Client::of(&worker).without_key();
+    let run = "/runs/job-aaaaaaaaaaaaaaaa";
+    let ask = |headers: &str| at_worker.send("GET", run, headers, "").expect("an answer").status;
+    assert_eq!(ask(""), 404);
+    assert_eq!(ask("Authorization: Bearer wrong\r\n"), 401);
+    assert_eq!(ask("Authorization: Basic eDp5\r\n"), 401);
+    // A page in a browser, and one that has our address by another name.
+    assert_eq!(ask("Origin: https://page.example\r\n"), 401);
+    let renamed = at_worker.with_host("page.example").send("GET", run, "", "").expect("an answer");
+    assert_eq!(renamed.status, 401);
+    assert!(at_worker.get("/healthz").body.contains("authentication is off"));
+    let logged = std::fs::read_to_string(&log).expect("a log");
+    let uses: Vec<_> = logged.lines().filter(|line| line.contains("let through")).collect();
+    assert!(uses.len() == 1 && uses[0].contains(run), "{logged}");
+    let words = ["worker", "--control", "http://127.0.0.1:1", "--dev-no-auth", "--listen", "0.0.0.0:0"];
+    let tls = ["--tls-cert", "x", "--tls-key", "y"];
+    for options in [&[][..], &tls] {
+        let mut command = Command::new(program());
+        command.args(words).arg("--service-token-file").arg(&token).args(options);
+        let refused = command.output().expect("the program");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(125) && said.contains("(--dev-no-auth) only loopback"),
+            "{said}"
+        );
+    }
+}
+
 /// A worker whose launcher is gone makes no sandboxes: it says so, and is given nothing while there is another.
 #[test]
 fn a_worker_that_cannot_make_sandboxes_is_given_none() {

@@ -1,6 +1,7 @@
 //! Secrets: a session has them as files, and nobody else has them anywhere.
 
 use crate::client::Client;
+use crate::machine::wait_until;
 use crate::pausing::{ROOMY, pause, post, resume, stdout};
 use crate::server::{Folder, Server, program};
 use crate::sessions::{create, delete, shell};
@@ -10,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A word that nothing else has in it.
-fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     let mut bytes = [0; 16];
     let mut random = std::fs::File::open("/dev/urandom").expect("randomness");
     std::io::Read::read_exact(&mut random, &mut bytes).expect("randomness");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn files_with(folder: &Path, word: &str) -> Vec<PathBuf> {
+pub(crate) fn files_with(folder: &Path, word: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
@@ -40,6 +41,79 @@ fn cli(server: &Server, words: &[&str], input: &str) -> (Option<i32>, String) {
     child.stdin.take().expect("stdin").write_all(input.as_bytes()).expect("the input");
     let output = child.wait_with_output().expect("its end");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// In one process, and with the worker in another.
+#[test]
+fn a_secret_is_a_file_in_a_job_and_nowhere_else() {
+    let (folder, apart) = (Folder::new("job-secrets"), Folder::new("job-secrets-apart"));
+    let logs = Folder::new("job-secrets-log");
+    let server = Server::start_logging(folder.path(), &ROOMY, &logs.path().join("serve"));
+    check_job_secrets(&server, folder.path(), logs.path());
+    let control = Server::start_control_logging(apart.path(), &logs.path().join("control"));
+    let token = apart.path().join("service.token");
+    let log = logs.path().join("worker");
+    let worker = Server::start_worker_logging(program(), &[&control], &token, &[], &log);
+    let client = Client::of(&control);
+    wait_until("the worker is registered", || client.get("/v1/workers").body.contains("ready"));
+    check_job_secrets(&control, apart.path(), logs.path());
+    assert_eq!((server.stop(), worker.stop(), control.stop()), (Some(0), Some(0), Some(0)));
+}
+
+fn check_job_secrets(server: &Server, data: &Path, logs: &Path) {
+    let client = Client::of(server);
+    let value = nonce();
+    assert_eq!(cli(server, &["secret", "set", "token"], &value).0, Some(0));
+    let hash =
+        Command::new("sh").args(["-c", &format!("printf %s {value} | sha256sum | cut -c-64")]).output();
+    let hash = String::from_utf8(hash.expect("a hash").stdout).expect("text").trim().to_owned();
+    // What the job itself says is kept: so it says what tells nothing.
+    let look = "cd /run/secrets && sha256sum token deep/other | cut -c-64 && stat -c %a token && \
+                df --output=fstype . | tail -1 && cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | wc -l; \
+                mkdir -p /workspace/.artifacts && echo kept > /workspace/.artifacts/file";
+    let words =
+        ["job", "run", "--json", "--secret", "token", "--secret", "token:deep/other", "--", "sh", "-c", look];
+    let (code, ran) = cli(server, &words, "");
+    assert_eq!(code, Some(0), "{ran}");
+    let job: serde_json::Value = serde_json::from_str(&ran).expect("a job");
+    let said = job["result"]["stdout"].as_str().expect("output");
+    assert!(said.starts_with(&format!("{hash}\n{hash}\n400\ntmpfs\n")), "{job}");
+    let env = r#"{"command":"env; cat /proc/*/environ","secrets":[{"name":"token"}]}"#;
+    let env = client.post("/v1/jobs?wait_ms=30000", env).body;
+    assert!(env.contains("CYNODE_JOB_ID") && !env.contains(&value), "{env}");
+    // An interpreter that waited has it as well, before its program begins.
+    let python = r#"{"language":"python","code":"import hashlib; print(hashlib.sha256(open('/run/secrets/token','rb').read()).hexdigest())","secrets":[{"name":"token"}]}"#;
+    let python = client.post("/v1/jobs?wait_ms=30000", python).json();
+    assert_eq!(python["result"]["stdout"], format!("{hash}\n"), "{python}");
+    let none = client.post("/v1/jobs?wait_ms=30000", r#"{"command":"ls -A /run/secrets"}"#).json();
+    assert_eq!(none["result"]["stdout"], "", "{none}");
+    let receipt = client.get(&format!("/v1/jobs/{}/receipt", job["id"].as_str().expect("an id")));
+    assert!(receipt.status == 200 && !receipt.body.contains(&value), "{receipt:?}");
+    // Refused before anything is kept.
+    let count = || client.get("/v1/jobs?limit=500").json()["jobs"].as_array().map(Vec::len);
+    let before = count();
+    let other = client.post("/v1/keys", r#"{"name":"k","scopes":["jobs:read","jobs:write"]}"#).json();
+    let other = client.with_key(other["secret"].as_str().expect("a secret"));
+    for (client, extra, status) in [
+        (&client, json!({"secrets": [{"name": "nothing"}]}), 422),
+        (&client, json!({"secrets": [{"name": "token", "path": "/workspace/token"}]}), 422),
+        (&client, json!({"secrets": [{"name": "token"}, {"name": "token"}]}), 422),
+        (&client, json!({"secrets": [{"name": "token"}], "limits": {"disk_bytes": 1 << 30}}), 422),
+        (&other, json!({"secrets": [{"name": "token"}]}), 403),
+    ] {
+        let mut body = extra;
+        body["command"] = json!("true");
+        let refused = client.post("/v1/jobs", &body.to_string());
+        assert_eq!(refused.status, status, "{body}: {refused:?}");
+    }
+    let missing = client.post("/v1/jobs", r#"{"command":"true","secrets":[{"name":"nothing"}]}"#);
+    assert!(missing.body.contains("nothing") && missing.body.contains("no such secret"), "{missing:?}");
+    assert_eq!(count(), before);
+    let noted = client.get("/v1/audit?limit=500").body;
+    assert!(noted.contains("secrets_attached") && !noted.contains(&value), "{noted}");
+    for folder in [data, logs] {
+        assert_eq!(files_with(folder, &value), Vec::<PathBuf>::new());
+    }
 }
 
 #[test]

@@ -54,6 +54,12 @@ impl Server {
         Self::start_with(data, options, &[], std::fs::File::create(log).expect("a log").into())
     }
 
+    /// `control`, with its log in a file.
+    pub(crate) fn start_control_logging(data: &Path, log: &Path) -> Self {
+        let log = std::fs::File::create(log).expect("a log");
+        Self::start_role_in(program(), "control", data, &[], &[], log.into())
+    }
+
     fn start_with(data: &Path, options: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
         Self::start_role_in(program(), "serve", data, options, variables, stderr)
     }
@@ -84,12 +90,34 @@ impl Server {
 
     /// Starts a worker on a free port, for control planes.
     pub(crate) fn start_worker(program: &Path, controls: &[&Self], token: &Path, options: &[&str]) -> Self {
+        Self::start_worker_in(program, controls, token, options, Stdio::inherit())
+    }
+
+    /// The same, with its log in a file.
+    pub(crate) fn start_worker_logging(
+        program: &Path,
+        controls: &[&Self],
+        token: &Path,
+        options: &[&str],
+        log: &Path,
+    ) -> Self {
+        let log = std::fs::File::create(log).expect("a log");
+        Self::start_worker_in(program, controls, token, options, log.into())
+    }
+
+    fn start_worker_in(
+        program: &Path,
+        controls: &[&Self],
+        token: &Path,
+        options: &[&str],
+        stderr: Stdio,
+    ) -> Self {
         let token = token.to_string_lossy().into_owned();
         let controls: Vec<_> = controls.iter().map(|control| format!("http://{}", control.address)).collect();
         let mut words = vec!["worker", "--service-token-file", &token, "--listen", "127.0.0.1:0"];
         controls.iter().for_each(|url| words.extend(["--control", url]));
         words.extend(["--log-level", "warn"]);
-        Self::spawn(program, &[&words, options].concat(), &[], Stdio::inherit())
+        Self::spawn(program, &[&words, options].concat(), &[], stderr)
     }
 
     fn spawn(program: &Path, words: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {

@@ -4,6 +4,7 @@ use super::Attempt;
 use crate::artifacts::named_by;
 use crate::fleet::signed;
 use crate::placement::Demand;
+use crate::secrets::{check_job_secrets, names};
 use crate::terms::Terms;
 use crate::{Control, ControlError, Phase, Result, backends, ids, now_ms, receipts};
 use cofferdam_api::{JobRequest, Retries, WebhookMade};
@@ -42,10 +43,13 @@ impl Control {
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
         check(&request)?;
+        check_job_secrets(&request)?;
         self.parts.settings.backends.check(&request)?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
         let inputs = self.check_inputs(permit, &named_by(&request)).await?;
+        // Only whether they are there: each attempt opens them anew, and nothing of them is kept with the job.
+        drop(self.secret_files(permit.tenant(), request.secrets.as_ref(), true).await?);
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
         }
@@ -76,10 +80,13 @@ impl Control {
         };
         let quotas = self.quotas(permit.tenant()).await?;
         let room = self.take_room(permit.tenant(), id.as_str(), &demand, &quotas);
-        let details = json!({
+        let mut details = json!({
             "work_sha256": receipts::work(&request).sha256,
             "policy_sha256": terms.policy_sha256,
         });
+        if let Some(names) = names(request.secrets.as_ref()) {
+            details["secrets_attached"] = names;
+        }
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
         let claim = room.as_ref().map(|room| self.new_claim(room));
         if let Some(claim) = &claim {

@@ -5,7 +5,7 @@ use super::retry::{self, Decided, Ended};
 use crate::dispatch::Room;
 use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::worker::{RunEnd, RunOrder, RunSignals};
-use crate::{Control, Phase, now_ms};
+use crate::{Control, ControlError, Phase, now_ms};
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::{JobId, JobState, Outcome, Report, TaskId};
 use cofferdam_store::{AuditEvent, Finish, GivenUp, Next, OutputEvent, OutputTail, StoreError};
@@ -60,17 +60,24 @@ impl Control {
             log.go_on(self.output_tail(&id).await, is_begun);
         }
         let policy = request.as_ref().and_then(|request| request.retries.as_ref()).map(Retries::policy);
+        let wanted = request.as_ref().filter(|_| !is_begun).and_then(|request| request.secrets.as_ref());
+        let secrets = self.secret_files(&tenant, wanted, true).await;
         let order = order(&id, &task_id, request).map(|(id, task_id, request)| {
             let lease = self.parts.settings.lease;
-            RunOrder { id, task_id, request, attempt, fence, lease, is_begun }
+            move |secrets| RunOrder { id, task_id, request, attempt, fence, lease, is_begun, secrets }
         });
         let signals =
             RunSignals { cancelled: handle.cancel.subscribe(), renewed: handle.renewed.subscribe() };
-        let end = match order {
-            Err(message) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
-            Ok(order) => tokio::select! {
+        let end = match (order, secrets) {
+            (Err(message), _) => Some(RunEnd::Errored { code: "unreadable".into(), message }),
+            // One that was deleted while the job waited. Whatever else it is, is over in a while.
+            (_, Err(ControlError::Invalid(error))) => {
+                Some(RunEnd::Errored { code: "secrets_refused".into(), message: error.to_string() })
+            }
+            (_, Err(error)) => Some(RunEnd::Unstarted { why: error.to_string() }),
+            (Ok(order), Ok(secrets)) => tokio::select! {
                 biased;
-                end = worker.run(order, &mut log, signals) => Some(end),
+                end = worker.run(order(secrets), &mut log, signals) => Some(end),
                 // Dropping the run ends it, if it is in this process. Nothing of it may be written any more.
                 () = handle.taken_away() => None,
             },

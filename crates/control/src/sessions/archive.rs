@@ -8,6 +8,7 @@ use cofferdam_artifacts::{Name, ObjectKey};
 use cofferdam_core::InvalidValue;
 use cofferdam_store::{ArchiveRecord, NewArchive};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
@@ -170,8 +171,22 @@ impl Control {
         Ok(())
     }
 
+    /// The same for many at once: whoever comes while it is done waits for the next time, which is for all of them.
+    pub(super) async fn forget_together(&self) -> Result<()> {
+        let forgetting = &self.parts.forgetting;
+        let asked = forgetting.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut done = forgetting.done.lock().await;
+        if *done >= asked {
+            return Ok(());
+        }
+        let served = forgetting.asked.load(Ordering::SeqCst);
+        self.forget_keys().await?;
+        *done = served;
+        Ok(())
+    }
+
     /// Has keys that were destroyed leave the database's own files, however busy that is.
-    async fn forget_keys(&self) -> Result<()> {
+    pub(super) async fn forget_keys(&self) -> Result<()> {
         for _ in 0..TRIES {
             if self.parts.store.forget_deleted().await? {
                 return Ok(());
@@ -181,6 +196,14 @@ impl Control {
         tracing::warn!("the database is too busy to let go of destroyed keys; its log still has them");
         Ok(())
     }
+}
+
+/// Who waits for what was deleted to leave the database's own files.
+#[derive(Debug, Default)]
+pub(crate) struct Forgetting {
+    asked: AtomicU64,
+    /// Everything that was asked for up to here is done.
+    done: tokio::sync::Mutex<u64>,
 }
 
 const TRIES: usize = 20;

@@ -4,13 +4,14 @@ use super::archive::Source;
 use crate::dispatch::{Room, over_running};
 use crate::fleet::signed;
 use crate::jobs::{check_metadata, demand};
-use crate::secrets::check_secrets;
+use crate::secrets::{check_secrets, names};
 use crate::session_worker::{
     FileReader, Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
 };
 use crate::terms::Terms;
 use crate::{Control, ControlError, Result, ids, now_ms};
 use cofferdam_api::{Command, JobRequest, SessionRequest};
+use cofferdam_artifacts::ObjectKey;
 use cofferdam_core::{EndCause, InvalidValue, Limits, SessionId, TaskId};
 use cofferdam_policy::Permit;
 use cofferdam_store::{
@@ -68,12 +69,13 @@ impl Control {
             (None, Some(wanted)) => Some(self.snapshot_source(permit.tenant(), wanted).await?),
             (source, _) => source,
         };
-        let secrets = self.secret_files(permit.tenant(), &request, true).await?;
+        let secrets = self.secret_files(permit.tenant(), request.secrets.as_ref(), true).await?;
         let id = ids::session()?;
         let task_id = match &request.task_id {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
+        let (key, wrapped_key) = self.new_session_key(id.as_str())?.unzip();
         let quotas = self.quotas(permit.tenant()).await?;
         let room = self.take_session_room(permit.tenant(), id.as_str(), &demand, &quotas)?;
         let now = now_ms();
@@ -97,9 +99,10 @@ impl Control {
                 created_by: Some(permit.actor().to_owned()),
             },
             runtime: None,
+            wrapped_key,
         };
         let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
-        let inside = Inside { source, secrets };
+        let inside = Inside { source, secrets, key };
         let id = self.start_session(permit, session, order, room, name, inside).await?;
         self.get_session(permit, &id).await
     }
@@ -163,13 +166,13 @@ impl Control {
         let claim = self.new_claim(&room);
         let mut details =
             json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
-        if let Some(secrets) = order.request.secrets.as_ref().filter(|secrets| !secrets.is_empty()) {
-            // Their names, for whoever looks at the audit: which secrets were attached.
-            details["secrets_attached"] = secrets.iter().map(|secret| secret.name.as_str()).collect();
+        if let Some(names) = names(order.request.secrets.as_ref()) {
+            details["secrets_attached"] = names;
         }
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
         let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
+        let step_key = inside.key.clone();
         let mut start = Box::pin(self.start_inside(sessions, order, inside));
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
         if let Some(Ok(SessionStarted { sandbox_id })) = &early {
@@ -180,7 +183,12 @@ impl Control {
         }
         let accepted = self.parts.store.create_session(session, claim, name, event).await;
         match accepted {
-            Ok(SessionAccepted::New) => self.parts.rooms.put(&key, room, output_bytes),
+            Ok(SessionAccepted::New) => {
+                self.parts.rooms.put(&key, room, output_bytes);
+                if let Some(step_key) = step_key {
+                    self.parts.rooms.put_key(&key, step_key);
+                }
+            }
             other => {
                 // Whatever was made for it is nobody's.
                 drop(start);
@@ -226,7 +234,7 @@ impl Control {
         order: SessionOrder,
         inside: Inside,
     ) -> std::result::Result<SessionStarted, SessionFailure> {
-        let Inside { source, secrets } = inside;
+        let Inside { source, secrets, key: _ } = inside;
         let placed = Placed { id: order.id.clone(), generation: order.generation };
         let started = sessions.start(order).await?;
         let put = async {
@@ -287,6 +295,8 @@ pub(super) fn no_room() -> ControlError {
 struct Inside {
     source: Option<Source>,
     secrets: Vec<SecretFile>,
+    /// Of its steps.
+    key: Option<ObjectKey>,
 }
 
 /// What nobody else looks at.
@@ -310,7 +320,7 @@ fn check(request: &SessionRequest) -> Result<()> {
     };
     one_of("on_expiry", &request.on_expiry, ["delete", "pause"])?;
     one_of("on_drain", &request.on_drain, ["end", "archive"])?;
-    check_secrets(request)?;
+    check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)?;
     if let Some(0) = request.idle_timeout_seconds {
         return Err(InvalidValue::new("idle_timeout_seconds", "0", "it must be more than 0").into());
     }

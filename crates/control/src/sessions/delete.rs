@@ -30,6 +30,8 @@ impl Control {
             Err(StoreError::SessionState { state: SessionState::Ended, .. }) => true,
             Err(error) => return Err(error.into()),
         };
-        Ok(self.parts.store.clear_session(tenant, id.to_owned(), is_whole, now).await?)
+        self.parts.store.clear_session(tenant, id.to_owned(), is_whole, now).await?;
+        // The key went first; now it leaves the database's own files.
+        self.forget_together().await
     }
 }

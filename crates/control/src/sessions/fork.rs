@@ -1,6 +1,7 @@
 //! `session.fork`: children of a session, each with its files. It stands still while they are copied, and goes on.
 
 use super::archive::Source;
+use crate::once::{Done, Named};
 use crate::{Control, ControlError, Result};
 use cofferdam_api::SessionRequest;
 use cofferdam_core::InvalidValue;
@@ -11,6 +12,9 @@ use serde_json::json;
 /// More is a reason to make a snapshot.
 const MAX_COUNT: u64 = 16;
 
+/// Among the ids that are kept for a name: the children have no secrets. No id looks like it.
+const WITHOUT_SECRETS: &str = "-secrets";
+
 /// What became of a session.
 #[derive(Debug)]
 pub struct Forked {
@@ -20,7 +24,31 @@ pub struct Forked {
 }
 
 impl Control {
-    pub async fn fork_session(&self, permit: &Permit, id: &str, count: u64) -> Result<Forked> {
+    pub async fn fork_session(&self, permit: &Permit, id: &str, count: u64, named: Named) -> Result<Forked> {
+        let route = "POST /v1/sessions/{id}/fork";
+        let (control, by, wanted) = (self.clone(), permit.clone(), id.to_owned());
+        let fork = async move { control.fork_now(&by, &wanted, count).await };
+        let word = |forked: &Forked| {
+            let ids = forked.children.iter().map(|child| child.id.as_str());
+            let marks = if forked.is_without_secrets { [WITHOUT_SECRETS].as_slice() } else { &[] };
+            ids.chain(marks.iter().copied()).collect::<Vec<_>>().join(" ")
+        };
+        match self.once(permit, route, id, named, fork, word).await? {
+            Done::Now(forked) => Ok(forked),
+            Done::Before(words) => {
+                let (mut children, mut is_without_secrets) = (Vec::new(), false);
+                for word in words.split(' ') {
+                    match word == WITHOUT_SECRETS {
+                        true => is_without_secrets = true,
+                        false => children.push(self.get_session(permit, word).await?),
+                    }
+                }
+                Ok(Forked { children, is_without_secrets })
+            }
+        }
+    }
+
+    async fn fork_now(&self, permit: &Permit, id: &str, count: u64) -> Result<Forked> {
         if !(1..=MAX_COUNT).contains(&count) {
             let fix = format!("it must be from 1 to {MAX_COUNT}");
             return Err(InvalidValue::new("count", count.to_string(), fix).into());

@@ -5,6 +5,7 @@
 //! the session is lost, as any other of its worker.
 
 use super::archive::{Source, Written, refused};
+use crate::once::{Done, Named};
 use crate::session_worker::Placed;
 use crate::{Control, ControlError, Result, now_ms};
 use cofferdam_core::{EndCause, JobState, SessionId};
@@ -54,7 +55,23 @@ struct Pausing {
 }
 
 impl Control {
-    pub async fn pause_session(&self, permit: &Permit, id: &str, mode: PauseMode) -> Result<SessionRecord> {
+    pub async fn pause_session(
+        &self,
+        permit: &Permit,
+        id: &str,
+        mode: PauseMode,
+        named: Named,
+    ) -> Result<SessionRecord> {
+        let (control, by, wanted) = (self.clone(), permit.clone(), id.to_owned());
+        let pause = async move { control.pause_now(&by, &wanted, mode).await };
+        let word = |made: &SessionRecord| made.id.clone();
+        match self.once(permit, "POST /v1/sessions/{id}/pause", id, named, pause, word).await? {
+            Done::Now(session) => Ok(session),
+            Done::Before(id) => self.get_session(permit, &id).await,
+        }
+    }
+
+    async fn pause_now(&self, permit: &Permit, id: &str, mode: PauseMode) -> Result<SessionRecord> {
         if mode == PauseMode::Archive {
             self.artifacts()?;
         }

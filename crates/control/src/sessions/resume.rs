@@ -4,6 +4,7 @@ use super::archive::unkept;
 use super::context_restart::UNREACHABLE;
 use crate::dispatch::{Room, over_running};
 use crate::jobs::demand;
+use crate::once::{Done, Named};
 use crate::session_worker::{Placed, SessionOrder, SessionStarted};
 use crate::{Control, ControlError, Result, now_ms};
 use cofferdam_api::SessionRequest;
@@ -16,7 +17,26 @@ use std::sync::atomic::Ordering;
 
 impl Control {
     /// Returns the session as it is, and how it was paused.
-    pub async fn resume_session(&self, permit: &Permit, id: &str) -> Result<(SessionRecord, Pause)> {
+    pub async fn resume_session(
+        &self,
+        permit: &Permit,
+        id: &str,
+        named: Named,
+    ) -> Result<(SessionRecord, Pause)> {
+        let route = "POST /v1/sessions/{id}/resume";
+        let (control, by, wanted) = (self.clone(), permit.clone(), id.to_owned());
+        let resume = async move { control.resume_now(&by, &wanted).await };
+        let word = |(_, pause): &(SessionRecord, Pause)| pause.as_str().to_owned();
+        match self.once(permit, route, id, named, resume, word).await? {
+            Done::Now(done) => Ok(done),
+            Done::Before(pause) => {
+                let pause = if pause == Pause::Freeze.as_str() { Pause::Freeze } else { Pause::Archive };
+                Ok((self.get_session(permit, id).await?, pause))
+            }
+        }
+    }
+
+    async fn resume_now(&self, permit: &Permit, id: &str) -> Result<(SessionRecord, Pause)> {
         let session = self.get_session(permit, id).await?;
         let state = ControlError::SessionState { state: session.state, cause: session.cause };
         match session.pause {
@@ -56,7 +76,7 @@ impl Control {
         let demand = demand(&like_job, &limits);
         self.check_fit(&demand)?;
         // A secret that was deleted since is not a reason to lose the session.
-        let secrets = self.secret_files(tenant, &request, false).await?;
+        let secrets = self.secret_files(tenant, request.secrets.as_ref(), false).await?;
         // One that was paused at its deadline has the time again that it was made with, and not a week.
         let latest_ms = match request.on_expiry.as_deref() {
             Some("pause") => Some(now_ms().saturating_add(self.ttl(request.ttl_seconds)?)),

@@ -3,6 +3,7 @@
 use crate::dispatch::Room;
 use crate::output_log::MAX_BYTES;
 use crate::worker::Worker;
+use cofferdam_artifacts::ObjectKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,8 @@ struct Taken {
     room: Room,
     /// How much of each stream of a step is kept.
     output_bytes: usize,
+    /// Of what its steps are and write.
+    key: Option<ObjectKey>,
 }
 
 impl Rooms {
@@ -24,7 +27,17 @@ impl Rooms {
 
     pub(crate) fn put(&self, id: &str, room: Room, output_bytes: Option<u64>) {
         let output_bytes = output_bytes.map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes as usize));
-        self.taken().insert(id.to_owned(), Taken { room, output_bytes });
+        self.taken().insert(id.to_owned(), Taken { room, output_bytes, key: None });
+    }
+
+    pub(crate) fn put_key(&self, id: &str, key: ObjectKey) {
+        if let Some(taken) = self.taken().get_mut(id) {
+            taken.key = Some(key);
+        }
+    }
+
+    pub(crate) fn key(&self, id: &str) -> Option<ObjectKey> {
+        self.taken().get(id).and_then(|taken| taken.key.clone())
     }
 
     pub(crate) fn output_bytes(&self, id: &str) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use super::archive::{Source, Written, refused};
 use super::context_restart::UNREACHABLE;
+use crate::once::{Done, Named};
 use crate::session_worker::Placed;
 use crate::{Control, ControlError, Result, ids, timestamp};
 use cofferdam_api::Snapshot;
@@ -19,7 +20,23 @@ impl Control {
         permit: &Permit,
         session: &str,
         name: &str,
+        named: Named,
     ) -> Result<SnapshotRecord> {
+        let route = "POST /v1/sessions/{id}/snapshots";
+        let (control, by) = (self.clone(), permit.clone());
+        let (of, called) = (session.to_owned(), name.to_owned());
+        let make = async move { control.snapshot_now(&by, &of, &called).await };
+        let word = |made: &SnapshotRecord| made.id.clone();
+        match self.once(permit, route, session, named, make, word).await? {
+            Done::Now(snapshot) => Ok(snapshot),
+            Done::Before(id) => {
+                let found = self.parts.store.snapshot(permit.tenant(), &id).await?;
+                found.ok_or(ControlError::NotFound { what: "snapshot" })
+            }
+        }
+    }
+
+    async fn snapshot_now(&self, permit: &Permit, session: &str, name: &str) -> Result<SnapshotRecord> {
         check_name(name)?;
         let tenant = permit.tenant().to_owned();
         let record = self.get_session(permit, session).await?;

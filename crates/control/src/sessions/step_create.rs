@@ -3,13 +3,14 @@
 use super::step_run::StepAttempt;
 use crate::artifacts::named;
 use crate::limits::within_timeout;
+use crate::terms::Terms;
 use crate::{Control, ControlError, Result, ids, now_ms, receipts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_api::{Command, InlineFile, KERNEL_LANGUAGES, StepRequest};
 use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::Permit;
-use cofferdam_store::{Idempotency, NewStep, StepAccepted};
+use cofferdam_store::{Idempotency, NewStep, SealStep, StepAccepted, StepPart};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
@@ -34,7 +35,8 @@ impl Control {
     ) -> Result<SubmittedStep> {
         let kind = check(&mut request)?;
         check_files(&request.files)?;
-        self.check_inputs(permit, &named("files", &request.files)).await?;
+        let inputs = self.check_inputs(permit, &named("files", &request.files)).await?;
+        let terms = Terms { inputs, ..Terms::of_rules(self.parts.policy.version()) };
         within_timeout(&self.parts.settings.limits, &mut request.timeout_ms)?;
         if self.parts.is_draining.load(Ordering::Relaxed) {
             return Err(ControlError::Unavailable("the server is about to stop".to_owned()));
@@ -42,11 +44,16 @@ impl Control {
         let id = ids::step()?.to_string();
         let name = request.context.get_or_insert_with(|| DEFAULT_CONTEXT.to_owned());
         let context = format!("{kind}/{name}");
+        let spec = serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?;
+        let seal = self.step_seal(permit.tenant(), session).await?;
         let step = NewStep {
             id: id.clone(),
             session: session.to_owned(),
             tenant: permit.tenant().to_owned(),
-            spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
+            spec: match &seal {
+                Some(seal) => seal.text(&id, StepPart::Spec, &spec)?,
+                None => spec,
+            },
             created_at_ms: now_ms(),
             most_waiting: self.parts.settings.sessions.max_waiting_steps as i64,
             context: context.clone(),
@@ -66,7 +73,7 @@ impl Control {
         match accepted {
             Ok(StepAccepted::New { step, worker }) => {
                 let tenant = permit.tenant().to_owned();
-                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle });
+                self.spawn_step(StepAttempt { step: *step, tenant, worker, request, handle, seal, terms });
                 Ok(SubmittedStep { id })
             }
             other => {

@@ -58,15 +58,21 @@ impl Drop for StepFollower {
 }
 
 impl StepFollower {
+    /// What is kept of what the step wrote, from its beginning.
+    pub async fn all(&self, limit: i64) -> Result<Vec<OutputEvent>> {
+        self.control.step_output(&self.tenant, &self.session, &self.id, 0, limit).await
+    }
+
     pub async fn next(&mut self) -> Result<FollowedStep> {
         let parts = &self.control.parts;
         let mut stopped = parts.stopped.subscribe();
         loop {
             let news = parts.running.get(&self.id).map(|handle| handle.news.subscribe());
             // In this order: what is written with the end is there once the end is seen.
-            let step = parts.store.step(&self.tenant, &self.session, &self.id).await?;
+            let step = self.control.read_step(&self.tenant, &self.session, &self.id).await?;
             let step = step.ok_or(ControlError::NotFound { what: "step" })?;
-            let events = parts.store.output(&self.id, self.last_seq, BATCH).await?;
+            let (tenant, session) = (&self.tenant, &self.session);
+            let events = self.control.step_output(tenant, session, &self.id, self.last_seq, BATCH).await?;
             if let Some(last) = events.last() {
                 self.last_seq = last.seq;
                 return Ok(FollowedStep::Output(events));

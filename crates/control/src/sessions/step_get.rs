@@ -1,5 +1,6 @@
 //! `step.get`, `step.list`, and waiting for a step's end.
 
+use super::step_seal::open_step;
 use crate::{Control, ControlError, Result};
 use cofferdam_policy::Permit;
 use cofferdam_store::StepRecord;
@@ -11,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 impl Control {
     pub async fn get_step(&self, permit: &Permit, session: &str, id: &str) -> Result<StepRecord> {
-        let step = self.parts.store.step(permit.tenant(), session, id).await?;
+        let step = self.read_step(permit.tenant(), session, id).await?;
         step.ok_or(ControlError::NotFound { what: "step" })
     }
 
@@ -24,7 +25,9 @@ impl Control {
         limit: i64,
     ) -> Result<Vec<StepRecord>> {
         self.get_session(permit, session).await?;
-        Ok(self.parts.store.steps(permit.tenant(), session, after, limit).await?)
+        let steps = self.parts.store.steps(permit.tenant(), session, after, limit).await?;
+        let seal = self.step_seal(permit.tenant(), session).await?;
+        steps.into_iter().map(|step| open_step(seal.as_ref(), step)).collect()
     }
 
     /// The step when it has ended, or as it is when the time is over. Whoever waits changes nothing by going away.

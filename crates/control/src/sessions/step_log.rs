@@ -1,5 +1,6 @@
 //! What a running step tells: its output and what it shows, on their way into the store, and when its turn has come.
 
+use super::step_seal::StepSeal;
 use crate::artifacts::{ArtifactDesk, Keeper, Owner};
 use crate::output_log::{KeptStream, MAX_BYTES, OutputLog, Right};
 use crate::session_worker::StepSink;
@@ -33,11 +34,12 @@ impl StepLog {
         tenant: &str,
         handle: Handle,
         most: usize,
+        seal: Option<StepSeal>,
     ) -> Self {
         let owner = Owner::Session { id: step.session.clone(), step: Some(step.id.clone()) };
         let keeper = control.artifacts().is_ok();
         let keeper = keeper.then(|| Arc::new(Keeper::new(control.clone(), tenant.to_owned(), owner)));
-        let right = Right::Step { generation: step.generation };
+        let right = Right::Step { generation: step.generation, seal };
         Self {
             output: OutputLog::new(control, step.id.clone(), right, handle, most),
             keeper,

@@ -1,13 +1,16 @@
 //! The run of a step, from when it is kept to its end in the store.
 
 use super::step_log::StepLog;
+use super::step_receipt::with_terms;
+use super::step_seal::StepSeal;
 use crate::jobs::outcome_message;
-use crate::output_log::MAX_BYTES;
+use crate::output_log::{KeptStream, MAX_BYTES};
 use crate::session_worker::{SessionFailure, StepEnd, StepOrder};
+use crate::terms::Terms;
 use crate::{Control, now_ms};
 use cofferdam_api::{SessionRequest, StepRequest, StepResult};
 use cofferdam_core::{JobState, Outcome, SessionId};
-use cofferdam_store::{AuditEvent, OutputEvent, StepFinish, StepRecord, StoreError};
+use cofferdam_store::{AuditEvent, OutputEvent, SealStep, StepFinish, StepPart, StepRecord, StoreError};
 use cofferdam_turns::Handle;
 use serde_json::json;
 use std::time::Duration;
@@ -24,6 +27,9 @@ pub(super) struct StepAttempt {
     pub(super) worker: String,
     pub(super) request: StepRequest,
     pub(super) handle: Handle,
+    /// Of what is kept of it.
+    pub(super) seal: Option<StepSeal>,
+    pub(super) terms: Terms,
 }
 
 impl Control {
@@ -33,9 +39,9 @@ impl Control {
     }
 
     async fn attend_step(&self, attempt: StepAttempt) {
-        let StepAttempt { step, tenant, worker, request, handle } = attempt;
+        let StepAttempt { step, tenant, worker, request, handle, seal, terms } = attempt;
         let most = self.step_output_bytes(&tenant, &step.session).await;
-        let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most);
+        let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most, seal.clone());
         let end = match self.session_worker(&step.session, &worker) {
             None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
             Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
@@ -52,11 +58,12 @@ impl Control {
                 _ => Some(StepEnd::Errored(SessionFailure::new("unsupported", "its worker has no sessions"))),
             },
         };
+        let kept = Kept { tenant: &tenant, worker: &worker, seal: seal.as_ref(), terms: &terms };
         if let Some(mut end) = end {
             if let (StepEnd::Result(result), Some(keeper)) = (&mut end, &log.keeper) {
                 keeper.settle_into(&mut result.artifacts, &mut result.warnings).await;
             }
-            self.finish_step(&step, &tenant, end, log).await;
+            self.finish_step(&step, end, log, &kept).await;
         }
         self.parts.running.remove(&step.id, &handle);
     }
@@ -73,7 +80,7 @@ impl Control {
     }
 
     /// Writes how a step ended. A store that fails is tried again for a while: the step itself cannot be repeated.
-    async fn finish_step(&self, step: &StepRecord, tenant: &str, end: StepEnd, log: StepLog) {
+    async fn finish_step(&self, step: &StepRecord, end: StepEnd, log: StepLog, with: &Kept<'_>) {
         let cut = log.cut();
         let (kept, rest) = log.into_kept();
         let (state, reason, message, mut result) = describe(end);
@@ -93,16 +100,20 @@ impl Control {
         let finish = StepFinish {
             id: step.id.clone(),
             session: step.session.clone(),
-            tenant: tenant.to_owned(),
+            tenant: with.tenant.to_owned(),
             generation: step.generation,
             state,
             reason,
             // A message may quote what the guest said, and no database keeps a NUL in a text.
             message: message.map(|text| text.replace('\0', "\u{fffd}")),
-            result: result.and_then(|result| serde_json::to_string(&result).ok()),
+            result: result.and_then(|result| stored(&result, &kept, with)),
             at_ms: event.at_ms,
         };
-        self.write_end(finish, rest, event).await;
+        match sealed_end(with.seal, finish, rest) {
+            Ok((finish, rest)) => self.write_end(finish, rest, event).await,
+            // Nothing is kept that anybody could read: the step is lost with the process, or its session.
+            Err(error) => tracing::error!("the end of {} cannot be sealed: {error}", step.id),
+        }
     }
 
     async fn write_end(&self, finish: StepFinish, rest: Vec<OutputEvent>, event: AuditEvent) {
@@ -115,6 +126,38 @@ impl Control {
             }
         }
     }
+}
+
+/// What is kept with a step's end.
+struct Kept<'a> {
+    tenant: &'a str,
+    worker: &'a str,
+    seal: Option<&'a StepSeal>,
+    terms: &'a Terms,
+}
+
+/// A result as it is kept: with what a receipt says of it besides.
+fn stored(result: &StepResult, kept: &[KeptStream; 2], with: &Kept<'_>) -> Option<String> {
+    let mut value = serde_json::to_value(result).ok()?;
+    for (name, KeptStream { sha256, size_bytes }) in ["stdout", "stderr"].into_iter().zip(kept) {
+        value[format!("{name}_sha256")] = json!(sha256);
+        value[format!("{name}_size_bytes")] = json!(size_bytes);
+    }
+    Some(with_terms(value, with.terms, with.worker).to_string())
+}
+
+/// How a step ended, as it is kept.
+fn sealed_end(
+    seal: Option<&StepSeal>,
+    finish: StepFinish,
+    rest: Vec<OutputEvent>,
+) -> crate::Result<(StepFinish, Vec<OutputEvent>)> {
+    let Some(seal) = seal else { return Ok((finish, rest)) };
+    let id = finish.id.clone();
+    let text = |part, plain: Option<String>| plain.map(|plain| seal.text(&id, part, &plain)).transpose();
+    let (result, message) = (finish.result.clone(), finish.message.clone());
+    let (result, message) = (text(StepPart::Result, result)?, text(StepPart::Message, message)?);
+    Ok((StepFinish { result, message, ..finish }, seal.output(&id, rest)?))
 }
 
 type Described = (JobState, Option<String>, Option<String>, Option<StepResult>);

@@ -5,6 +5,8 @@ mod request;
 mod secret;
 mod sweep;
 
+pub(crate) use secret::{SEALED, about as webhook_about};
+
 use crate::{ControlError, Result};
 use cofferdam_webhook::{Lookup, Network, Sender, SystemLookup};
 use std::sync::Arc;

@@ -5,9 +5,9 @@ use crate::{Control, Result};
 use cofferdam_artifacts::{ArtifactError, MasterKey};
 
 /// How a sealed one begins; those of before have no such word, and are used as they are.
-const SEALED: &str = "sealed-1:";
+pub(crate) const SEALED: &str = "sealed-1:";
 
-fn about(url: &str) -> Vec<u8> {
+pub(crate) fn about(url: &str) -> Vec<u8> {
     format!("cofferdam webhook 1\0{url}").into_bytes()
 }
 

@@ -32,7 +32,7 @@ use utoipa::{Modify, OpenApi};
     ),
     tags(
         (name = "jobs", description = "One-shot work: a sandbox, one process, its output, and it is gone"),
-        (name = "secrets", description = "Values that sessions are given as files"),
+        (name = "secrets", description = "Values that jobs and sessions are given as files"),
         (name = "sessions", description = "Sandboxes that stay, and the steps that run in them"),
         (name = "artifacts", description = "Bytes that outlive a sandbox"),
         (name = "keys", description = "Who may do what. A secret is shown once"),

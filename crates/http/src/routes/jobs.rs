@@ -94,6 +94,9 @@ async fn create(
     let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let agent = body.value.agent.clone();
     let permit = control.permit(&caller.0, Action::JobCreate, &caller.0.tenant, agent.as_deref()).await?;
+    if body.value.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
+        caller.permit(&control, Action::SecretUse).await?;
+    }
     let submitted = control.create_job(&permit, body.value, name).await?;
     let job = control.wait_job(&permit, &submitted.id, Duration::from_millis(wait_ms.unwrap_or(0))).await?;
     let status = if wait_ms.is_some() && job.state.is_final() { 200 } else { 202 };

@@ -3,11 +3,12 @@
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::document::refusals::{Always, OfBody, OfOne};
+use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::idempotency::idempotency_key;
 use crate::path::Name;
 use crate::query::{NoQuery, Query};
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use cofferdam_api::{Secret, SecretList, SecretPut};
 use cofferdam_control::{Control, secret_view};
@@ -28,19 +29,25 @@ const MAX_PAGE: u64 = 500;
 /// as a file in memory.
 #[utoipa::path(
     put, path = "/secrets/{name}", operation_id = "secret_put", tag = "secrets",
-    params(("name" = String, Path, description = "The secret's name", example = "registry-token")),
+    params(
+        ("name" = String, Path, description = "The secret's name", example = "registry-token"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
     request_body(content = SecretPut, content_type = "application/json"),
-    responses((status = 200, description = "It is kept", body = Secret), Always, OfBody, OfOne)
+    responses((status = 200, description = "It is kept", body = Secret), Always, OfBody, OfOne, OfState)
 )]
 async fn put(
     State(control): State<Control>,
     caller: Caller,
     Name(name): Name,
     _: NoQuery,
+    headers: HeaderMap,
     body: Body<SecretPut>,
 ) -> Answer {
+    let key = idempotency_key(&headers)?;
     let permit = caller.permit(&control, Action::SecretPut).await?;
-    Ok(json(200, &secret_view(control.put_secret(&permit, &name, body.value.value).await?)))
+    Ok(json(200, &secret_view(control.put_secret(&permit, &name, body.value.value, key).await?)))
 }
 
 /// List secrets
@@ -72,11 +79,22 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
 /// Sessions that have it keep their file.
 #[utoipa::path(
     delete, path = "/secrets/{name}", operation_id = "secret_delete", tag = "secrets",
-    params(("name" = String, Path, description = "The secret's name", example = "registry-token")),
-    responses((status = 204, description = "It is gone"), Always, OfOne)
+    params(
+        ("name" = String, Path, description = "The secret's name", example = "registry-token"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
+    responses((status = 204, description = "It is gone"), Always, OfOne, OfState)
 )]
-async fn remove(State(control): State<Control>, caller: Caller, Name(name): Name, _: NoQuery) -> Answer {
+async fn remove(
+    State(control): State<Control>,
+    caller: Caller,
+    Name(name): Name,
+    _: NoQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let key = idempotency_key(&headers)?;
     let permit = caller.permit(&control, Action::SecretDelete).await?;
-    control.delete_secret(&permit, &name).await?;
+    control.delete_secret(&permit, &name, key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

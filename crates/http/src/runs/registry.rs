@@ -4,8 +4,10 @@
 use super::desk::RunDesk;
 use super::spool::{Sink, Spool};
 use crate::answer::Problem;
-use cofferdam_api::{ErrorCode, Run, RunCreate, RunEnd as WireEnd, RunState};
-use cofferdam_control::{Capacity, Checker, Health, Metrics, Phase, RunEnd, RunOrder, RunSignals, Worker};
+use cofferdam_api::{ErrorCode, Run, RunCreate, RunEnd as WireEnd, RunSecret, RunState};
+use cofferdam_control::{
+    Capacity, Checker, Health, Metrics, Phase, RunEnd, RunOrder, RunSignals, SecretFile, Worker,
+};
 use cofferdam_core::{JobId, Outcome, TaskId};
 use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::HashMap;
@@ -135,6 +137,9 @@ impl Runs {
         let id = JobId::parse("job_id", &order.job_id)?;
         let task_id = TaskId::parse("task_id", &order.task_id)?;
         let limits = self.parts.checker.check(&order.request)?;
+        let secrets =
+            order.secrets.into_iter().map(|RunSecret { path, value }| SecretFile::new(&path, value));
+        let secrets = secrets.collect::<Result<_, _>>()?;
         let mut state = self.state();
         if let Some(entry) = state.runs.get_mut(&order.job_id) {
             if entry.attempt == order.attempt {
@@ -165,6 +170,7 @@ impl Runs {
             fence: order.fence,
             lease,
             is_begun: false,
+            secrets,
         };
         let entry = self.begin(run, part, traceparent);
         let view = entry.view(&order.job_id);

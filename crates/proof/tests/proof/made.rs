@@ -57,6 +57,7 @@ pub(crate) fn rehash(tenant: &str, entries: &mut [AuditEntry]) {
 
 pub(crate) fn receipt() -> Receipt {
     Receipt {
+        step: None,
         job_id: "job-aaaaaaaaaaaaaaaa".to_owned(),
         tenant: TENANT.to_owned(),
         task_id: "task".to_owned(),

@@ -1,7 +1,7 @@
 //! Sessions that ended long ago, with their steps and what those wrote.
 
 use super::{JOBS, PIECES, Removed, note, output};
-use crate::sessions::OLD;
+use crate::sessions::{OLD, step_keys};
 use crate::{Millis, Result, Store};
 use sqlx::{AnyConnection, Row};
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ impl crate::writer::Act<Removed> for Expire {
         let (mut room, mut steps, mut counts, mut count) = (PIECES, JOBS, BTreeMap::new(), 0);
         for row in found {
             let (id, tenant): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            step_keys::destroy(connection, &id).await?;
             if !remove_steps(connection, &id, &mut room, &mut steps).await? {
                 // It has more, and goes with the next.
                 is_more = true;

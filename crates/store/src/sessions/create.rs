@@ -1,5 +1,6 @@
 //! A session comes in.
 
+use super::step_keys;
 use crate::jobs::{Claim, JobSize};
 use crate::workers::{has_room, may_run};
 use crate::{AuditEvent, Idempotency, Kept, Millis, Result, Store, StoreError, audit, idempotency, texts};
@@ -33,6 +34,8 @@ pub struct NewSession {
     pub keeping: Keeping,
     /// What the worker calls its sandbox, where that is made already. Then the session is ready.
     pub runtime: Option<String>,
+    /// The key of what its steps are and write; none where that is kept as it is.
+    pub wrapped_key: Option<String>,
 }
 
 /// What became of a request for a session.
@@ -132,6 +135,9 @@ impl crate::writer::Act<SessionAccepted> for Create {
         .bind(session.keeping.created_by)
         .execute(&mut *connection)
         .await?;
+        if let Some(wrapped_key) = session.wrapped_key {
+            step_keys::put(connection, &session.id, &wrapped_key).await?;
+        }
         audit::append(connection, &session.tenant, &[event]).await?;
         Ok(SessionAccepted::New)
     }

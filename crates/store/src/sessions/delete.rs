@@ -1,11 +1,14 @@
 //! A session that has ended goes, and everything of it.
 
 use super::guard::why;
+use super::step_keys;
 use crate::{Millis, Result, Store, texts};
 use sqlx::{AnyConnection, Row};
 
 /// Every table that has something of a session; the session itself comes last.
-const REMOVE: [&str; 3] = [
+const REMOVE: [&str; 4] = [
+    // The key first: whatever else is left of it means nothing from then on.
+    step_keys::DESTROY,
     "DELETE FROM output WHERE job_id IN (SELECT id FROM steps WHERE session_id = $1)",
     "DELETE FROM steps WHERE session_id = $1",
     "DELETE FROM sessions WHERE id = $1",
@@ -50,7 +53,7 @@ impl crate::writer::Act<()> for Clear {
             let update = sqlx::query("UPDATE sessions SET spec = $2 WHERE id = $1");
             update.bind(self.id.as_str()).bind(spec).execute(&mut *connection).await?;
         }
-        let parts = if self.whole { &REMOVE[..] } else { &REMOVE[..2] };
+        let parts = if self.whole { &REMOVE[..] } else { &REMOVE[..3] };
         for text in parts {
             sqlx::query(*text).bind(self.id.as_str()).execute(&mut *connection).await?;
         }

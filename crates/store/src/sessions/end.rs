@@ -1,6 +1,7 @@
 //! A session ends, and with it every step that had not.
 
 use super::guard::why;
+use super::step_keys;
 use crate::{AuditEvent, Millis, Result, Store, StoreError, archives, audit, texts};
 use cofferdam_core::{EndCause, JobState};
 use sqlx::{AnyConnection, Row};
@@ -106,8 +107,10 @@ pub(super) async fn end(connection: &mut AnyConnection, end: SessionEnd) -> Resu
         steps.push(step);
     }
     let is_destroyed = archives::destroy_keys(connection, &id).await?;
+    // What its steps were can be looked at after its end, unless it was deleted.
+    let is_shut = cause == EndCause::Deleted && step_keys::destroy(connection, &id).await?;
     let mut details = serde_json::json!({"cause": cause});
-    if is_destroyed {
+    if is_destroyed || is_shut {
         details["key_destroyed"] = true.into();
     }
     events.push(event(kind, &id, details));

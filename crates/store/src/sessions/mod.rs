@@ -15,6 +15,7 @@ mod record;
 mod resume;
 mod step_begin;
 mod step_finish;
+pub(crate) mod step_keys;
 mod step_output;
 mod step_read;
 mod step_record;
@@ -28,6 +29,7 @@ pub use read::SessionFilter;
 pub(crate) use read::{get, list};
 pub use record::{Pause, SessionRecord};
 pub use step_finish::StepFinish;
+pub use step_keys::{SealStep, StepPart};
 pub use step_record::StepRecord;
 pub use step_start::{NewStep, StepAccepted};
 

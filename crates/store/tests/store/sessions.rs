@@ -9,6 +9,7 @@ use cofferdam_store::{
 
 pub(crate) fn new_session(id: &str) -> NewSession {
     NewSession {
+        wrapped_key: None,
         id: id.to_owned(),
         tenant: TENANT.to_owned(),
         agent: Some("agent".to_owned()),

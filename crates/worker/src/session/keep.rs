@@ -49,8 +49,8 @@ impl Sessions {
     }
 }
 
-/// For their owner alone.
-const SECRET_MODE: u32 = 0o400;
+/// The mode of a secret's file: for its owner alone.
+pub const SECRET_MODE: u32 = 0o400;
 
 impl Live {
     async fn freeze(&self) -> Result<(), SessionError> {

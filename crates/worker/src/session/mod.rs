@@ -28,6 +28,7 @@ pub(crate) use archive::unpack_project;
 pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;
+pub use keep::SECRET_MODE;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
 pub use saved::Saved;
 pub use search::{Match, Matches, Search};

@@ -12,6 +12,7 @@ pub(super) mod tenant;
 
 use crate::args::RemoteArgs;
 use crate::exit::Failure;
+use cofferdam_api::SecretUse;
 use cofferdam_client::Client;
 use serde::Serialize;
 use std::future::Future;
@@ -31,6 +32,15 @@ pub(super) fn connect(args: &RemoteArgs) -> Result<Client, Failure> {
         })?,
     };
     Ok(Client::new(&url, &key)?)
+}
+
+/// Secrets as they are named on the line: `NAME`, or `NAME:PATH`. A name has no colon in it.
+pub(super) fn secret_uses(given: &[String]) -> Option<Vec<SecretUse>> {
+    let one = |text: &String| match text.split_once(':') {
+        Some((name, path)) => SecretUse { name: name.to_owned(), path: Some(path.to_owned()) },
+        None => SecretUse { name: text.clone(), path: None },
+    };
+    (!given.is_empty()).then(|| given.iter().map(one).collect())
 }
 
 /// Runs what asks the service, on a runtime of its own.

@@ -5,7 +5,11 @@ use cofferdam_artifacts::{Bucket, Location, MasterKey, Vault};
 use std::path::{Path, PathBuf};
 
 /// Opens the place that `--artifacts` names: `s3://BUCKET`, or a folder; by default one beside the database.
-pub(in crate::commands) fn vault(place: Option<&str>, data: &Path) -> Result<Vault, Failure> {
+pub(in crate::commands) fn vault(
+    place: Option<&str>,
+    data: &Path,
+    master: MasterKey,
+) -> Result<Vault, Failure> {
     let location = match place {
         None => Location::Folder(data.join("artifacts")),
         Some(text) => match text.strip_prefix("s3://") {
@@ -14,7 +18,6 @@ pub(in crate::commands) fn vault(place: Option<&str>, data: &Path) -> Result<Vau
         },
     };
     let failed = |error: cofferdam_artifacts::ArtifactError| Failure::new(format!("artifacts: {error}"));
-    let master = MasterKey::open_or_make(&data.join("master.key")).map_err(failed)?;
     Vault::open(&location, master).map_err(failed)
 }
 

@@ -11,7 +11,7 @@ use crate::commands::elsewhere::Elsewhere;
 use crate::commands::local_worker::{LocalWorker, RequestChecker};
 use crate::commands::observing::Observing;
 use crate::commands::roles::{self, DataFolder};
-use crate::commands::{MakeBackend, certificate};
+use crate::commands::{MakeBackend, certificate, master_key};
 use crate::config::{Config, ServeConfig};
 use crate::exit::Failure;
 use cofferdam_control::{Control, FIRST_TENANT, ServiceTokens, Workers};
@@ -81,7 +81,8 @@ fn run_on(
         settings.signing.folder.get_or_insert_with(|| data.join("signing"));
         settings.node = folder.node(&location)?;
         let is_open_to_all = settings.dev_no_auth;
-        let vault = vault(serve.artifacts.as_deref(), data)?;
+        let master = master_key::open(&store, data).await?;
+        let vault = vault(serve.artifacts.as_deref(), data, master)?;
         let control = Control::start_with(store.clone(), workers, settings, Some(vault)).await?;
         let listener = roles::listen(serve.listen).await?;
         let address = listener.local_addr()?;

@@ -4,11 +4,15 @@ use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
+use crate::idempotency::idempotency_key;
 use crate::path::Id;
 use crate::query::NoQuery;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use cofferdam_api::{PauseKind, Session, SessionFork, SessionForks, SessionPause, Snapshot, SnapshotRequest};
-use cofferdam_control::{Control, KEPT, NOT_KEPT, PauseMode, resumed_view, session_view, snapshot_view};
+use cofferdam_control::{
+    Control, KEPT, NOT_KEPT, PauseMode, hash, resumed_view, session_view, snapshot_view,
+};
 use cofferdam_policy::Action;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -28,7 +32,11 @@ pub(super) fn routes() -> OpenApiRouter<Control> {
 /// the way. Where it cannot be done, the session is as it was.
 #[utoipa::path(
     post, path = "/sessions/{id}/pause", operation_id = "session_pause", tag = "sessions",
-    params(("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa")),
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
     request_body(content = SessionPause, content_type = "application/json"),
     responses(
         (status = 200, description = "It is paused; `pause` says what is kept", body = Session),
@@ -40,14 +48,16 @@ async fn pause(
     caller: Caller,
     Id(id): Id,
     _: NoQuery,
+    headers: HeaderMap,
     body: Body<SessionPause>,
 ) -> Answer {
+    let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let permit = caller.permit(&control, Action::SessionPause).await?;
     let mode = match body.value.mode {
         PauseKind::Freeze => PauseMode::Freeze,
         PauseKind::Archive => PauseMode::Archive,
     };
-    Ok(json(200, &session_view(control.pause_session(&permit, &id, mode).await?)))
+    Ok(json(200, &session_view(control.pause_session(&permit, &id, mode, name).await?)))
 }
 
 /// Resume a session
@@ -56,15 +66,26 @@ async fn pause(
 /// processes and interpreters are gone. Where it cannot be done, it is paused as before.
 #[utoipa::path(
     post, path = "/sessions/{id}/resume", operation_id = "session_resume", tag = "sessions",
-    params(("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa")),
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
     responses(
         (status = 200, description = "It is ready; `pause` says what came through", body = Session),
         Always, OfOne, OfState,
     )
 )]
-async fn resume(State(control): State<Control>, caller: Caller, Id(id): Id, _: NoQuery) -> Answer {
+async fn resume(
+    State(control): State<Control>,
+    caller: Caller,
+    Id(id): Id,
+    _: NoQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let name = idempotency_key(&headers)?.map(|name| (name, hash(b"")));
     let permit = caller.permit(&control, Action::SessionResume).await?;
-    let (session, from) = control.resume_session(&permit, &id).await?;
+    let (session, from) = control.resume_session(&permit, &id, name).await?;
     Ok(json(200, &resumed_view(session, from)))
 }
 
@@ -74,7 +95,11 @@ async fn resume(State(control): State<Control>, caller: Caller, Id(id): Id, _: N
 /// Either all are made, or none. Its secrets are the children's only if whoever asks has made it.
 #[utoipa::path(
     post, path = "/sessions/{id}/fork", operation_id = "session_fork", tag = "sessions",
-    params(("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa")),
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
     request_body(content = SessionFork, content_type = "application/json"),
     responses(
         (status = 201, description = "They are ready", body = SessionForks),
@@ -86,10 +111,12 @@ async fn fork(
     caller: Caller,
     Id(id): Id,
     _: NoQuery,
+    headers: HeaderMap,
     body: Body<SessionFork>,
 ) -> Answer {
+    let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let permit = caller.permit(&control, Action::SessionFork).await?;
-    let forked = control.fork_session(&permit, &id, body.value.count).await?;
+    let forked = control.fork_session(&permit, &id, body.value.count, name).await?;
     let mut not_kept: Vec<String> = NOT_KEPT.map(str::to_owned).to_vec();
     if forked.is_without_secrets {
         not_kept.push("secrets".to_owned());
@@ -104,7 +131,11 @@ async fn fork(
 /// read, and goes on. Sessions are made from it with `snapshot`.
 #[utoipa::path(
     post, path = "/sessions/{id}/snapshots", operation_id = "snapshot_create", tag = "sessions",
-    params(("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa")),
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+         description = "The same key with the same body is done once, and answered alike; with another body, or before the first has ended, it is a 409"),
+    ),
     request_body(content = SnapshotRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "It is kept", body = Snapshot, links(
@@ -118,8 +149,10 @@ async fn snapshot(
     caller: Caller,
     Id(id): Id,
     _: NoQuery,
+    headers: HeaderMap,
     body: Body<SnapshotRequest>,
 ) -> Answer {
+    let name = idempotency_key(&headers)?.map(|name| (name, hash(&body.bytes)));
     let permit = caller.permit(&control, Action::SnapshotCreate).await?;
-    Ok(json(201, &snapshot_view(control.create_snapshot(&permit, &id, &body.value.name).await?)))
+    Ok(json(201, &snapshot_view(control.create_snapshot(&permit, &id, &body.value.name, name).await?)))
 }

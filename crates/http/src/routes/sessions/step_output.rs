@@ -60,7 +60,7 @@ async fn follow(
     let permit = caller.permit(&control, Action::StepGet).await?;
     let after = last_event_id(&headers)?.unwrap_or(-1);
     let follower = control.follow_step(&permit, &ids.0, &ids.1, after.max(0), waits).await?;
-    let events = while_valid(control.clone(), &headers, stream(control, ids.1, after, follower));
+    let events = while_valid(control.clone(), &headers, stream(ids.1, after, follower));
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -72,14 +72,13 @@ enum Place {
 }
 
 fn stream(
-    control: Control,
     id: String,
     after: i64,
     follower: StepFollower,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
     let place = if after < 0 { Place::Start } else { Place::Output };
-    let state = (control, id, follower, place);
-    let events = futures_util::stream::unfold(state, move |(control, id, mut follower, place)| async move {
+    let state = (id, follower, place);
+    let events = futures_util::stream::unfold(state, move |(id, mut follower, place)| async move {
         let (events, place) = match place {
             Place::End => return None,
             Place::Start => {
@@ -91,7 +90,7 @@ fn stream(
                     (output.iter().map(|output| output_event(&id, output)).collect(), Place::Output)
                 }
                 Ok(FollowedStep::Now) => return None,
-                Ok(FollowedStep::Ended(step)) => (ending(&control, *step, after).await, Place::End),
+                Ok(FollowedStep::Ended(step)) => (ending(&follower, *step, after).await, Place::End),
                 // Without an id: whoever resumes asks for what comes after the last real one.
                 Err(error) => {
                     let Problem { code, message, .. } = Problem::from(error);
@@ -100,14 +99,14 @@ fn stream(
             },
         };
         let events: Vec<Result<Event, Infallible>> = events.into_iter().map(Ok).collect();
-        Some((futures_util::stream::iter(events), (control, id, follower, place)))
+        Some((futures_util::stream::iter(events), (id, follower, place)))
     });
     futures_util::StreamExt::flatten(events)
 }
 
 /// The last two events, less what was seen: what came of the step, and that nothing more will come.
-async fn ending(control: &Control, step: StepRecord, after: i64) -> Vec<Event> {
-    let output = control.store().output(&step.id, 0, ALL_EVENTS).await.unwrap_or_default();
+async fn ending(follower: &StepFollower, step: StepRecord, after: i64) -> Vec<Event> {
+    let output = follower.all(ALL_EVENTS).await.unwrap_or_default();
     let seq = output.last().map_or(0, |event| event.seq);
     let mut events = Vec::new();
     if after <= seq {

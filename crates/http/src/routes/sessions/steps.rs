@@ -9,17 +9,21 @@ use crate::path::{Id, TwoIds};
 use crate::query::{NoQuery, Query};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use cofferdam_api::{Step, StepList, StepRequest};
-use cofferdam_control::{Control, ControlError, hash, step_view};
+use cofferdam_api::{SignedDocument, Step, StepList, StepRequest};
+use cofferdam_control::{Control, hash, step_view};
 use cofferdam_core::InvalidValue;
-use cofferdam_policy::Action;
+use cofferdam_policy::{Action, Permit};
 use cofferdam_store::StepRecord;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(show)).routes(routes!(interrupt))
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show))
+        .routes(routes!(interrupt))
+        .routes(routes!(receipt))
 }
 
 /// The longest that a request waits for a step's end.
@@ -75,13 +79,13 @@ async fn create(
     let time = Duration::from_millis(wait_ms.unwrap_or(0));
     let step = control.wait_step(&permit, &session, &submitted.id, time).await?;
     let status = if wait_ms.is_some() && step.state.is_final() { 200 } else { 202 };
-    answer(&control, status, step).await
+    answer(&control, &permit, status, step).await
 }
 
 /// A step with its result, which lies in pieces while it is kept.
-async fn answer(control: &Control, status: u16, step: StepRecord) -> Answer {
+async fn answer(control: &Control, permit: &Permit, status: u16, step: StepRecord) -> Answer {
     let output = match step.state.is_final() {
-        true => control.store().output(&step.id, 0, ALL_EVENTS).await.map_err(ControlError::from)?,
+        true => control.step_output(permit.tenant(), &step.session, &step.id, 0, ALL_EVENTS).await?,
         false => Vec::new(),
     };
     Ok(json(status, &step_view(step, Some(&output))))
@@ -101,7 +105,7 @@ async fn answer(control: &Control, status: u16, step: StepRecord) -> Answer {
 async fn show(State(control): State<Control>, caller: Caller, ids: TwoIds, _: NoQuery) -> Answer {
     let permit = caller.permit(&control, Action::StepGet).await?;
     let step = control.get_step(&permit, &ids.0, &ids.1).await?;
-    answer(&control, 200, step).await
+    answer(&control, &permit, 200, step).await
 }
 
 /// List a session's steps
@@ -134,6 +138,23 @@ fn read_number(text: &str) -> Result<i64, InvalidValue> {
     let is_plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     let wrong = || InvalidValue::new("cursor", text, "use the next_cursor of the page before");
     text.parse().ok().filter(|_| is_plain).ok_or_else(wrong)
+}
+
+/// A signed statement of what a step was and what came of it
+///
+/// As that of a job: a DSSE envelope around an in-toto statement, which `cofferdam receipt verify` checks without the
+/// service. Once its session is deleted there is none.
+#[utoipa::path(
+    get, path = "/sessions/{id}/steps/{step_id}/receipt", operation_id = "step_receipt", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session's id", example = "ses-aaaaaaaaaaaaaaaa"),
+        ("step_id" = String, Path, description = "The step's id", example = "stp-aaaaaaaaaaaaaaaa"),
+    ),
+    responses((status = 200, description = "The receipt", body = SignedDocument), Always, OfOne, OfState)
+)]
+async fn receipt(State(control): State<Control>, caller: Caller, ids: TwoIds, _: NoQuery) -> Answer {
+    let permit = caller.permit(&control, Action::StepGet).await?;
+    Ok(json(200, &control.get_step_receipt(&permit, &ids.0, &ids.1).await?))
 }
 
 /// Interrupt a step

@@ -1,6 +1,7 @@
 //! From the words of `job run` to a request on the wire. What is not given is not sent: its default is the service's.
 
 use crate::args::JobRunArgs;
+use crate::commands::remote::secret_uses;
 use crate::commands::run::{FileSource, Words, parse_words, read_files, read_variable};
 use crate::exit::Failure;
 use base64::Engine;
@@ -28,6 +29,7 @@ pub(super) fn request(args: &JobRunArgs) -> Result<JobRequest, Failure> {
     request.network_policy.clone_from(&args.network);
     request.task_id.clone_from(&args.task_id);
     request.agent.clone_from(&args.agent);
+    request.secrets = secret_uses(&args.secret);
     if args.stdin {
         request.stdin = Some(input()?);
     }

@@ -1,9 +1,9 @@
-//! `cofferdam session logs`: what steps have written, from what is kept.
+//! `cofferdam session logs` and `receipt`: what steps have written, and what is said of one, from what is kept.
 
 use super::super::failure::failure;
 use super::super::{block_on, connect, print_json};
 use super::follow::{Shower, line};
-use crate::args::SessionLogsArgs;
+use crate::args::{SessionLogsArgs, SessionReceiptArgs};
 use crate::exit::Failure;
 use cofferdam_api::Step;
 use cofferdam_client::Client;
@@ -27,6 +27,16 @@ pub(super) fn logs(args: &SessionLogsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub(super) fn receipt(args: &SessionReceiptArgs) -> Result<ExitCode, Failure> {
+    let client = connect(&args.remote)?;
+    let receipt = block_on(async {
+        let step = find(&client, &args.id, &args.step).await?;
+        client.step_receipt(&args.id, &step).await.map_err(failure)
+    })?;
+    print_json(&receipt)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The id of a step that was named by that or by its number.
 async fn find(client: &Client, session: &str, step: &str) -> Result<String, Failure> {
     let Ok(number) = step.parse::<i64>() else { return Ok(step.to_owned()) };
@@ -37,7 +47,7 @@ async fn find(client: &Client, session: &str, step: &str) -> Result<String, Fail
             return Ok(step.id);
         }
         cursor = Some(page.next_cursor.ok_or_else(|| {
-            Failure::new(format!("the session {session} has no step {number}; leave it out to see all"))
+            Failure::new(format!("the session {session} has no step {number}; see cofferdam session logs"))
         })?);
     }
 }

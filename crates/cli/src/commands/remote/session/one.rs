@@ -1,10 +1,10 @@
 //! `cofferdam session create`, `show`, `extend` and `delete`.
 
 use super::super::failure::failure;
-use super::super::{block_on, connect, print, print_json};
+use super::super::{block_on, connect, print, print_json, secret_uses};
 use crate::args::{RemoteArgs, SessionArgs, SessionCreateArgs, SessionExtendArgs};
 use crate::exit::Failure;
-use cofferdam_api::{LimitsRequest, SecretUse, Session, SessionExtend, SessionRequest};
+use cofferdam_api::{LimitsRequest, Session, SessionExtend, SessionRequest};
 use cofferdam_core::ByteSize;
 use serde_json::json;
 use std::process::ExitCode;
@@ -21,8 +21,7 @@ pub(super) fn create(args: &SessionCreateArgs) -> Result<ExitCode, Failure> {
         on_expiry: args.on_expiry.clone(),
         on_drain: args.on_drain.clone(),
         snapshot: args.snapshot.clone(),
-        secrets: (!args.secret.is_empty())
-            .then(|| args.secret.iter().map(|name| SecretUse { name: name.clone(), path: None }).collect()),
+        secrets: secret_uses(&args.secret),
         ..SessionRequest::default()
     };
     let client = connect(&args.remote)?;
