@@ -25,6 +25,7 @@ mod limit;
 mod migrate;
 mod output;
 mod patience;
+mod planes;
 mod probe;
 mod progress;
 mod retention;
@@ -54,13 +55,15 @@ pub use keys::{FoundKey, KeyRecord, NewKey};
 pub use leases::{Abandoned, GivenUp, Next};
 pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
+pub use planes::{Begun, BegunSession};
 pub use probe::Probe;
 pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use secrets::SecretRecord;
 pub use sessions::{
-    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SessionAccepted,
-    SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepRecord,
+    Due, EndedSession, Keeping, LiveSession, NewSession, NewStep, Pause, PauseBegun, PauseOrder,
+    SessionAccepted, SessionEnd, SessionFilter, SessionPlace, SessionRecord, StepAccepted, StepFinish,
+    StepRecord,
 };
 pub use settle::Settled;
 pub use snapshots::{NewSnapshot, SnapshotRecord};

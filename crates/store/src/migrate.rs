@@ -5,7 +5,7 @@ use crate::{Result, StoreError};
 use sqlx::{AnyConnection, Executor, Row};
 
 /// In order, each with its number; a step that was published never changes.
-const STEPS: [(i64, &str); 11] = [
+const STEPS: [(i64, &str); 12] = [
     (1, include_str!("../migrations/0001_jobs.sql")),
     (2, include_str!("../migrations/0002_proofs.sql")),
     (3, include_str!("../migrations/0003_keeping.sql")),
@@ -17,6 +17,7 @@ const STEPS: [(i64, &str); 11] = [
     (9, include_str!("../migrations/0009_pause.sql")),
     (10, include_str!("../migrations/0010_step_artifacts.sql")),
     (11, include_str!("../migrations/0011_worker_problems.sql")),
+    (12, include_str!("../migrations/0012_apart.sql")),
 ];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.
