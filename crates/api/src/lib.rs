@@ -8,11 +8,13 @@ mod audit;
 mod error;
 mod feed;
 mod file;
+pub mod frame;
 mod health;
 mod job;
 mod key;
 mod objects;
 mod output;
+mod place;
 mod process;
 mod process_socket;
 mod proof;
@@ -44,6 +46,10 @@ pub use job::{
 pub use key::{Key, KeyList, KeyRequest, NewKey};
 pub use objects::Objects;
 pub use output::{CompleteData, ErrorData, InitData, OutputData, StreamEvent, TruncatedData};
+pub use place::{
+    PlaceAnswer, PlaceCall, PlaceStart, PlaceStarted, PlaceStep, ProcessNews, ProcessNewsPiece, SavedNews,
+    SessionCall, WatchNews,
+};
 pub use process::{
     ProcessList, ProcessRequest, ProcessView, SignalRequest, TerminalSize, TicketRequest, TicketView,
 };
@@ -65,4 +71,6 @@ pub use step::{
 };
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
-pub use worker::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerView};
+pub use worker::{
+    WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerSession, WorkerView,
+};

@@ -1,6 +1,6 @@
-//! Runs on the wire: between control and a worker, one attempt at a job.
+//! Runs on the wire: between control and a worker, one attempt at a job, or one step of a session.
 
-use crate::JobRequest;
+use crate::{JobRequest, RichResult};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
@@ -48,7 +48,9 @@ impl fmt::Debug for RunSecret {
 /// A run as the worker knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Run {
+    /// Of a step: its session's id, a dash, and its number.
     pub job_id: String,
+    /// Of a step: the generation of its session.
     pub attempt: i64,
     pub fence: i64,
     pub state: RunState,
@@ -118,6 +120,15 @@ pub enum RunEvent {
     /// The sandbox stands and its process runs.
     Started {
         seq: u64,
+    },
+    /// The turn of a step has come, and it runs.
+    Begun {
+        seq: u64,
+    },
+    /// A step shows something.
+    Shown {
+        seq: u64,
+        result: RichResult,
     },
     /// The run wants an artifact, at `PUT /runs/{id}/inputs/{number}`.
     Input {

@@ -30,6 +30,20 @@ pub struct WorkerHeartbeat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub problem: Option<String>,
+    /// The sessions that it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<WorkerSession>,
+}
+
+/// A session that a worker has.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerSession {
+    #[schema(example = "ses-aaaaaaaaaaaaaaaa")]
+    pub id: String,
+    pub generation: i64,
+    /// For how long it has had it.
+    pub age_ms: u64,
 }
 
 /// What a worker is told in return.
@@ -37,6 +51,9 @@ pub struct WorkerHeartbeat {
 pub struct WorkerHeartbeatAnswer {
     /// When to come again.
     pub next_ms: u64,
+    /// Sessions that it said it has, and that are not its own any more: it ends them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_yours: Vec<WorkerSession>,
 }
 
 /// A worker, as `GET /v1/workers` shows it.

@@ -1,5 +1,7 @@
 //! The service, as a client sees it, and what is left of it when it is killed.
 
+#[path = "serve/apart.rs"]
+mod apart;
 #[path = "serve/api.rs"]
 mod api;
 #[path = "serve/artifacts.rs"]
@@ -50,6 +52,8 @@ mod odd;
 mod pausing;
 #[path = "serve/planes.rs"]
 mod planes;
+#[path = "serve/planes_sessions.rs"]
+mod planes_sessions;
 // The store's own tests use the rest of it.
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../../store/tests/store/postgres.rs"]

@@ -3,8 +3,10 @@
 
 use crate::fair::Amount;
 use crate::placement::{Candidate, Demand, could_place, place};
+use crate::session_worker::SessionFailure;
 use crate::worker::{Capacity, Connector, Health, Offer, Worker, WorkerCounts};
 use cofferdam_store::{WorkerRecord, WorkerRoom};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -37,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) url: Option<String>,
     pub(crate) offer: Offer,
     pub(crate) used: Capacity,
+    /// What sessions of other processes take of it, as it was last seen.
+    others: Capacity,
     pub(crate) is_draining: bool,
     pub(crate) silent_ms: i64,
     /// Why it cannot make sandboxes, by its own word.
@@ -67,7 +71,13 @@ impl Member {
     fn candidate(&self) -> Candidate<'_> {
         let is_avoided = self.avoided_until.is_some_and(|until| Instant::now() < until);
         let is_open = self.is_willing() && !is_avoided;
-        Candidate { offer: &self.offer, used: self.used, is_open }
+        let (used, others) = (self.used, self.others);
+        let used = Capacity {
+            slots: used.slots.saturating_add(others.slots),
+            cpus_millis: used.cpus_millis.saturating_add(others.cpus_millis),
+            memory_bytes: used.memory_bytes.saturating_add(others.memory_bytes),
+        };
+        Candidate { offer: &self.offer, used, is_open }
     }
 }
 
@@ -105,6 +115,7 @@ impl Fleet {
             url: None,
             offer,
             used: NOTHING,
+            others: NOTHING,
             is_draining: false,
             silent_ms: 0,
             problem: None,
@@ -144,6 +155,7 @@ impl Fleet {
                     url: Some(record.url.clone()),
                     offer,
                     used: NOTHING,
+                    others: NOTHING,
                     is_draining: record.is_draining,
                     silent_ms: record.silent_ms,
                     problem: record.problem.clone(),
@@ -238,13 +250,21 @@ impl Fleet {
         Room { fleet: Arc::clone(self), worker_id, worker, shared, part }
     }
 
-    /// The way to a worker that is there.
-    pub(crate) fn worker(&self, id: &str) -> Option<Arc<dyn Worker>> {
+    /// The way to a worker that was heard of, whether or not it is there just now.
+    pub(crate) fn known(&self, id: &str) -> Option<Arc<dyn Worker>> {
         let members = self.members();
-        members
-            .iter()
-            .find(|member| member.id == id && !member.is_out())
-            .map(|member| Arc::clone(&member.worker))
+        members.iter().find(|member| member.id == id).map(|member| Arc::clone(&member.worker))
+    }
+
+    pub(crate) fn is_there(&self, id: &str) -> bool {
+        self.members().iter().any(|member| member.id == id && !member.is_out())
+    }
+
+    /// Notes what sessions of other processes take of each worker elsewhere.
+    pub(crate) fn note_others(&self, others: &HashMap<String, Capacity>) {
+        for member in self.members().iter_mut().filter(|member| member.url.is_some()) {
+            member.others = others.get(&member.id).copied().unwrap_or(NOTHING);
+        }
     }
 
     /// The store said that others have taken what looked free.
@@ -255,6 +275,14 @@ impl Fleet {
     /// A worker did not take a job, or could not be reached.
     pub(crate) fn mark_unwilling(&self, id: &str) {
         self.avoid(id, UNWILLING_FOR);
+    }
+
+    /// The same for a session that could not be made elsewhere, where that is not the request's fault.
+    pub(crate) fn mark_unwilling_if(&self, id: &str, failure: &SessionFailure) {
+        let is_elsewhere = self.members().iter().any(|member| member.id == id && member.url.is_some());
+        if is_elsewhere && !["invalid", "unsupported", "files"].contains(&failure.code.as_str()) {
+            self.mark_unwilling(id);
+        }
     }
 
     fn avoid(&self, id: &str, time: Duration) {

@@ -45,6 +45,8 @@ impl Control {
     }
 
     async fn renew(&self, every: Duration, last: &mut Instant) {
+        // A store that is gone keeps others from taking this process for gone, too.
+        let _ = self.say_that_it_is_there().await;
         // What is younger than the period has a lease for longer than until the next one.
         let jobs = self.parts.running.claimed(every);
         let since = last.elapsed();
@@ -71,6 +73,9 @@ impl Control {
             loop {
                 // An error here is the store's: what is due is still due in a second.
                 let _ = control.attend_due().await;
+                if control.parts.fleet.takes_others() {
+                    let _ = control.attend_sessions().await;
+                }
                 if control.parts.fleet.takes_others() && count.is_multiple_of(600) {
                     let _ = control.parts.store.forget_workers(FORGET_MS).await;
                 }
@@ -80,10 +85,19 @@ impl Control {
         });
     }
 
-    pub(crate) async fn attend_due(&self) -> crate::Result<()> {
+    /// Looks which workers there are elsewhere.
+    pub(crate) async fn refresh_fleet(&self) -> crate::Result<()> {
         let parts = &self.parts;
         if parts.fleet.takes_others() {
             parts.fleet.refresh(parts.store.workers(FORGET_MS).await?);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn attend_due(&self) -> crate::Result<()> {
+        let parts = &self.parts;
+        if parts.fleet.takes_others() {
+            self.refresh_fleet().await?;
             // Whoever sees a worker in the list may give it work.
             self.note_worker(parts.fleet.health().await);
             parts.fleet.changed.notify_one();

@@ -27,6 +27,7 @@ mod metrics;
 mod noted;
 mod once;
 mod output_log;
+mod pieces;
 mod placement;
 mod quota;
 mod receipts;
@@ -60,18 +61,19 @@ pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use master_key::{check_master_key, rewrap_master_key};
 pub use metrics::{Metrics, Phase};
 pub use once::Named;
+pub use pieces::{Piece, PieceReader};
 pub use quota::Quotas;
 pub use retention::{Keep, Retention, Swept};
 pub use secrets::secret_view;
 pub use service::ServiceTokens;
 pub use session_worker::{
-    ArchiveKind, FileReader, FileSearch, FileWriter, Placed, ProcessPiece, ProcessTold, SavedFiles,
+    ArchiveKind, FileReader, FileSearch, FileWriter, Hold, Placed, ProcessPiece, ProcessTold, SavedFiles,
     SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink,
     WatchTold,
 };
 pub use sessions::{
     FILE_MODE, FollowedFileLink, FollowedStep, Forked, KEPT, NOT_KEPT, PauseMode, SessionSettings,
-    StepFollower, SubmittedStep, resumed_view, session_view, snapshot_view, step_view,
+    StepFollower, SubmittedStep, like_job, resumed_view, session_view, snapshot_view, step_view,
 };
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};
@@ -131,6 +133,7 @@ struct Parts {
     /// Of the sessions that this process has placed.
     rooms: sessions::Rooms,
     used_tickets: sessions::UsedTickets,
+    absent: sessions::Absent,
     /// Something that was kept of a session is to go.
     archives_swept: Notify,
     forgetting: sessions::Forgetting,
@@ -211,6 +214,7 @@ impl Control {
             noted: Noted::default(),
             rooms: sessions::Rooms::default(),
             used_tickets: sessions::UsedTickets::default(),
+            absent: sessions::Absent::default(),
             archives_swept: Notify::new(),
             forgetting: sessions::Forgetting::default(),
             is_draining: AtomicBool::new(false),
@@ -224,7 +228,10 @@ impl Control {
         };
         let control = Self { parts: Arc::new(parts) };
         control.seal_old_sessions().await?;
+        control.say_that_it_is_there().await?;
         control.attend_due().await?;
+        // What this process's own past had begun with sessions that are somewhere else.
+        control.take_up(&format!("{node}:"), &control.parts.instance).await?;
         control.spawn_dispatch();
         control.spawn_renewals();
         control.spawn_due();

@@ -131,6 +131,24 @@ pub struct SavedFiles {
     pub skipped: u64,
 }
 
+/// A session stands still until this is dropped. It goes on soon after that, not before.
+pub struct Hold {
+    _held: Box<dyn Send + Sync>,
+}
+
+impl Hold {
+    /// Of something whose end lets the session go on.
+    pub fn of(held: impl Send + Sync + 'static) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
 fn cannot<T>() -> Result<T, SessionFailure> {
     Err(SessionFailure::new("unsupported", "the worker can neither pause sessions nor keep their files"))
 }
@@ -316,6 +334,11 @@ pub trait SessionWorker: Send + Sync {
     }
 
     async fn thaw(&self, _at: &Placed) -> Result<(), SessionFailure> {
+        cannot()
+    }
+
+    /// The same for as long as what is returned is kept: also where this process dies, the session goes on.
+    async fn hold(&self, _at: &Placed) -> Result<Hold, SessionFailure> {
         cannot()
     }
 

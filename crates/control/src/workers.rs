@@ -9,6 +9,7 @@ use cofferdam_store::{WorkerRecord, WorkerRoom};
 
 const MAX_LABELS: usize = 32;
 const MAX_TEXT_BYTES: usize = 512;
+const MAX_SESSIONS: usize = 100_000;
 
 impl Control {
     /// Every worker that this process knows. `_permit` is for looking, and is all that this does.
@@ -38,7 +39,7 @@ impl Control {
             return Err(ControlError::Unavailable("this server runs its jobs itself".to_owned()));
         }
         check(id, &beat)?;
-        let WorkerHeartbeat { url, labels, backends, capacity, is_draining, problem } = beat;
+        let WorkerHeartbeat { url, labels, backends, capacity, is_draining, problem, sessions } = beat;
         let problem = problem.map(|text| text.replace('\0', "\u{fffd}"));
         let has_problem = problem.is_some();
         let record = WorkerRecord {
@@ -63,7 +64,11 @@ impl Control {
         if is_news || is_draining {
             self.attend_due().await?;
         }
-        Ok(WorkerHeartbeatAnswer { next_ms: HEARTBEAT.as_millis() as u64 })
+        let not_yours = self.not_yours(id, sessions).await?;
+        if is_draining {
+            self.archive_soon(id);
+        }
+        Ok(WorkerHeartbeatAnswer { next_ms: HEARTBEAT.as_millis() as u64, not_yours })
     }
 }
 
@@ -87,6 +92,9 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
     }
     if let Some(text) = beat.problem.as_ref().filter(|text| text.chars().count() > MAX_TEXT_BYTES) {
         return wrong("problem", text, "it may have at most 512 characters");
+    }
+    if beat.sessions.len() > MAX_SESSIONS {
+        return wrong("sessions", "", "a worker has at most 100,000");
     }
     if beat.backends.len() > MAX_LABELS || beat.labels.len() > MAX_LABELS {
         return wrong("labels", "", "there may be at most 32 labels and backends");

@@ -3,7 +3,7 @@
 use crate::backoff::Backoff;
 use crate::call::{ANSWER, CallError, Peer};
 use cofferdam_api::{RunOutputKept, RunOutputVerdict};
-use cofferdam_control::{ArtifactDesk, Reader, RunOrder};
+use cofferdam_control::{ArtifactDesk, Reader};
 use futures_util::TryStreamExt;
 use reqwest::Method;
 use std::io;
@@ -24,9 +24,12 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    pub(crate) fn new(peer: &Peer, run: &RunOrder, desk: Option<Arc<dyn ArtifactDesk>>) -> Self {
-        let (attempt, fence) = (run.attempt, run.fence);
-        let (path, claim) = (format!("/runs/{}", run.id), format!("attempt={attempt}&fence={fence}"));
+    pub(crate) fn new(
+        peer: &Peer,
+        (id, attempt, fence): (&str, i64, i64),
+        desk: Option<Arc<dyn ArtifactDesk>>,
+    ) -> Self {
+        let (path, claim) = (format!("/runs/{id}"), format!("attempt={attempt}&fence={fence}"));
         Self { peer: peer.clone(), path, claim, attempt, fence, desk, tasks: JoinSet::new() }
     }
 

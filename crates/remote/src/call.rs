@@ -12,6 +12,9 @@ use thiserror::Error;
 /// An answer that is not a stream comes within this, or not at all.
 pub(crate) const ANSWER: Duration = Duration::from_secs(5);
 
+/// More than any answer that is not a stream has; what is longer is no JSON.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+
 /// Why a call has no answer that can be used.
 #[derive(Debug, Error)]
 pub(crate) enum CallError {
@@ -23,7 +26,14 @@ pub(crate) enum CallError {
     Unanswered(String, String),
     /// It was not done, for this reason.
     #[error("{message}")]
-    Refused { status: u16, message: String },
+    Refused {
+        status: u16,
+        message: String,
+        /// What the other side said by itself.
+        said: String,
+        /// A session's own word for it, where the worker had one.
+        failure: Option<String>,
+    },
 }
 
 /// The other side of calls.
@@ -47,7 +57,7 @@ impl Peer {
     ) -> Result<Value, CallError> {
         let call = async {
             let answer = self.open(method, path, body).await?;
-            let bytes = answer.bytes().await.map_err(|error| self.unanswered(&error))?;
+            let bytes = whole(answer).await.map_err(|error| self.unanswered(&error))?;
             Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
         };
         let done = match tokio::time::timeout(ANSWER, call).await {
@@ -73,8 +83,10 @@ impl Peer {
     ) -> Result<Response, CallError> {
         let mut request = self.request(&self.client, method, path);
         if let Some(body) = body {
-            let bytes = serde_json::to_vec(body)
-                .map_err(|error| CallError::Refused { status: 422, message: error.to_string() })?;
+            let bytes = serde_json::to_vec(body).map_err(|error| {
+                let message = error.to_string();
+                CallError::Refused { status: 422, said: message.clone(), message, failure: None }
+            })?;
             request = request.header("content-type", "application/json").body(bytes);
         }
         self.begin(request).await
@@ -85,6 +97,13 @@ impl Peer {
         let request = self.request(&self.patient, Method::PUT, path);
         let request = request.header("content-type", "application/octet-stream").body(body);
         self.begin(request).await.map(drop)
+    }
+
+    /// Sends bytes and gets bytes back, however many and for however long.
+    pub(crate) async fn exchange(&self, path: &str, body: Body) -> Result<Response, CallError> {
+        let request = self.request(&self.patient, Method::POST, path);
+        let request = request.header("content-type", "application/octet-stream").body(body);
+        self.begin(request).await
     }
 
     /// Gets bytes, however many and for however long.
@@ -110,15 +129,30 @@ impl Peer {
         if (200..300).contains(&status) {
             return Ok(answer);
         }
-        let body = answer.bytes().await.unwrap_or_default();
+        let body = whole(answer).await.unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let said = body["error"]["message"].as_str().unwrap_or("no reason was given");
-        Err(CallError::Refused { status, message: format!("{} answered {status}: {said}", self.url) })
+        let failure = body["error"]["details"]["failure"].as_str().map(str::to_owned);
+        let message = format!("{} answered {status}: {said}", self.url);
+        Err(CallError::Refused { status, message, said: said.to_owned(), failure })
     }
 
     pub(crate) fn unanswered(&self, error: &reqwest::Error) -> CallError {
         CallError::Unanswered(self.url.clone(), reason(error))
     }
+}
+
+/// An answer that is not a stream, and no more of it than any has.
+async fn whole(mut answer: Response) -> reqwest::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > MAX_ANSWER_BYTES {
+            break;
+        }
+    }
+    bytes.truncate(MAX_ANSWER_BYTES);
+    Ok(bytes)
 }
 
 /// The innermost cause, which is what went wrong.

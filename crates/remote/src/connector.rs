@@ -56,7 +56,7 @@ impl HttpWorkers {
 
 impl Connector for HttpWorkers {
     fn connect(&self, id: &str, url: &str) -> Arc<dyn Worker> {
-        Arc::new(HttpWorker { id: id.to_owned(), peer: self.peer(url), is_allowed: check_url(url).is_ok() })
+        Arc::new(HttpWorker::new(id, self.peer(url), check_url(url).is_ok()))
     }
 }
 

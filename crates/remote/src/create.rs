@@ -36,8 +36,8 @@ pub(crate) async fn create(worker_id: &str, peer: &Peer, order: &RunOrder) -> Re
             Err(error) => error,
         };
         match error {
-            CallError::Refused { status: 409, message } => return Err(RunEnd::Lost { why: message }),
-            CallError::Refused { status: 422, message } => {
+            CallError::Refused { status: 409, message, .. } => return Err(RunEnd::Lost { why: message }),
+            CallError::Refused { status: 422, message, .. } => {
                 return Err(RunEnd::Errored { code: "invalid".into(), message });
             }
             // An answer to this try says nothing of one that was not answered, unless it is that the run is there.

@@ -2,7 +2,7 @@
 
 use crate::call::Peer;
 use crate::connector::{HttpWorkers, RemoteError, check_url};
-use cofferdam_api::{WorkerHeartbeat, WorkerHeartbeatAnswer};
+use cofferdam_api::{WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerSession};
 use cofferdam_control::{HEARTBEAT, ServiceTokens};
 use reqwest::Method;
 use std::convert::Infallible;
@@ -36,14 +36,18 @@ impl Registration {
         Ok(Self { id, controls: controls.iter().map(|url| workers.peer(url)).collect(), beat })
     }
 
-    /// Says it until it is dropped, and at once when there is something new to say. `heard` is called each time with
-    /// whether anybody heard it.
-    pub async fn keep(mut self, mut heard: impl FnMut(Result<(), String>)) -> Infallible {
+    /// Says it until it is dropped, and at once when there is something new to say. `sessions` are those that the worker
+    /// has by then; `heard` is called each time with whether anybody heard it, and with those that are not its own.
+    pub async fn keep(
+        mut self,
+        sessions: impl Fn() -> Vec<WorkerSession>,
+        mut heard: impl FnMut(Result<Vec<WorkerSession>, String>),
+    ) -> Infallible {
         loop {
-            let pause = match self.say().await {
-                Ok(next) => {
-                    heard(Ok(()));
-                    next
+            let pause = match self.say(sessions()).await {
+                Ok(WorkerHeartbeatAnswer { next_ms, not_yours }) => {
+                    heard(Ok(not_yours));
+                    Duration::from_millis(next_ms)
                 }
                 Err(why) => {
                     heard(Err(why));
@@ -55,8 +59,8 @@ impl Registration {
         }
     }
 
-    async fn say(&mut self) -> Result<Duration, String> {
-        let beat = self.beat.borrow_and_update().clone();
+    async fn say(&mut self, sessions: Vec<WorkerSession>) -> Result<WorkerHeartbeatAnswer, String> {
+        let beat = WorkerHeartbeat { sessions, ..self.beat.borrow_and_update().clone() };
         let path = format!("/internal/workers/{}", self.id);
         let mut why = "there is no control plane to tell".to_owned();
         for control in 0..self.controls.len() {
@@ -64,8 +68,11 @@ impl Registration {
                 Ok(answer) => {
                     // The one that answered is asked first the next time.
                     self.controls.swap(0, control);
-                    let answer: Option<WorkerHeartbeatAnswer> = serde_json::from_value(answer).ok();
-                    return Ok(answer.map_or(HEARTBEAT, |answer| Duration::from_millis(answer.next_ms)));
+                    let usual = |_| {
+                        let next_ms = HEARTBEAT.as_millis() as u64;
+                        WorkerHeartbeatAnswer { next_ms, not_yours: Vec::new() }
+                    };
+                    return Ok(serde_json::from_value(answer).unwrap_or_else(usual));
                 }
                 Err(error) => why = error.to_string(),
             }

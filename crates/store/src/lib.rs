@@ -26,6 +26,7 @@ mod master_key;
 mod migrate;
 mod output;
 mod patience;
+mod planes;
 mod probe;
 mod progress;
 mod retention;
@@ -56,14 +57,15 @@ pub use leases::{Abandoned, GivenUp, Next};
 pub use master_key::{Rewrapped, Sealed, SealedFor};
 pub use output::{OutputEvent, OutputKind, OutputTail};
 pub use patience::Patience;
+pub use planes::{Begun, BegunSession};
 pub use probe::Probe;
 pub use progress::Progress;
 pub use retention::{Checkpoint, Removed, Space};
 pub use secrets::SecretRecord;
 pub use sessions::{
-    Due, EndedSession, Keeping, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SealStep,
-    SessionAccepted, SessionEnd, SessionFilter, SessionRecord, StepAccepted, StepFinish, StepPart,
-    StepRecord,
+    Due, EndedSession, Keeping, LiveSession, NewSession, NewStep, Pause, PauseBegun, PauseOrder, SealStep,
+    SessionAccepted, SessionEnd, SessionFilter, SessionPlace, SessionRecord, StepAccepted, StepFinish,
+    StepPart, StepRecord,
 };
 pub use settle::Settled;
 pub use snapshots::{NewSnapshot, SnapshotRecord};

@@ -49,6 +49,7 @@ pub fn statements(is_sqlite: bool) -> Vec<Statement> {
         ("idle sessions", sessions::IDLE.to_owned()),
         ("the next that expires", sessions::NEXT[0].to_owned()),
         ("the next that is idle", sessions::NEXT[1].to_owned()),
+        ("sessions of a worker", sessions::OF_WORKER.to_owned()),
         ("old sessions", sessions::OLD.to_owned()),
         ("step", sessions::get_step()),
         ("steps", sessions::list_steps()),

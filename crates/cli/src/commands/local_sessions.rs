@@ -9,7 +9,7 @@ use cofferdam_api::{
 };
 use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
-    ArchiveKind, ArtifactDesk, FileReader, FileSearch, FileWriter, Placed, ProcessPiece, ProcessTold,
+    ArchiveKind, ArtifactDesk, FileReader, FileSearch, FileWriter, Hold, Placed, ProcessPiece, ProcessTold,
     SavedFiles, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
     StepSink, Stream, WatchTold,
 };
@@ -32,12 +32,12 @@ const SIGINT: i32 = 2;
 
 #[derive(Debug)]
 pub(super) struct LocalSessions {
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
 }
 
 impl LocalSessions {
     pub(super) fn start(pool: &Arc<Pool>) -> Self {
-        let sessions = Sessions::new(Arc::clone(pool));
+        let sessions = Arc::new(Sessions::new(Arc::clone(pool)));
         sessions.keep_ready(&SessionSpec::new(SessionId::from_random([0; 10]), 0), READY);
         Self { sessions }
     }
@@ -332,6 +332,11 @@ impl SessionWorker for LocalSessions {
         self.sessions.thaw(&at.id, at.generation).await.map_err(|error| failure(&error))
     }
 
+    async fn hold(&self, at: &Placed) -> Result<Hold, SessionFailure> {
+        self.freeze(at).await?;
+        Ok(Hold::of(Held { sessions: Arc::clone(&self.sessions), at: at.clone() }))
+    }
+
     async fn save(&self, at: &Placed, to: FileWriter, most: u64) -> Result<SavedFiles, SessionFailure> {
         let saved = self.sessions.save(&at.id, at.generation, to, most).await;
         let Saved { entries, bytes, skipped } = saved.map_err(|error| failure(&error))?;
@@ -353,6 +358,22 @@ impl SessionWorker for LocalSessions {
 
     async fn terminate(&self, id: &SessionId, generation: i64) {
         self.sessions.terminate(id, generation).await;
+    }
+}
+
+/// Lets a session go on when it is dropped.
+struct Held {
+    sessions: Arc<Sessions>,
+    at: Placed,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (sessions, at) = (Arc::clone(&self.sessions), self.at.clone());
+        tokio::spawn(async move {
+            // One that cannot go on says so at its next step; one that is gone need not.
+            let _ = sessions.thaw(&at.id, at.generation).await;
+        });
     }
 }
 

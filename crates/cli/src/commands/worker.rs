@@ -8,7 +8,7 @@ use crate::args::WorkerArgs;
 use crate::backends::Choice;
 use crate::config::ObserveConfig;
 use crate::exit::Failure;
-use cofferdam_api::{WorkerCapacity, WorkerHeartbeat};
+use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerSession};
 use cofferdam_control::{Health, Offer, Worker, draw_name};
 use cofferdam_http::{HttpSettings, Runs, worker_router, worker_router_without_auth};
 use cofferdam_remote::Registration;
@@ -65,7 +65,8 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         tokio::spawn(tell_problems(looked_at, Arc::clone(&beat)));
         let registration =
             Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
-        tokio::spawn(registration?.keep(report()));
+        let listed = runs.clone();
+        tokio::spawn(registration?.keep(move || listed.sessions(), report(runs.clone())));
         if let Some(tls) = &tls {
             certificate::keep_fresh(tls.clone());
         }
@@ -98,7 +99,15 @@ fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
         cpus_millis: capacity.cpus_millis,
         memory_bytes: capacity.memory_bytes,
     };
-    WorkerHeartbeat { url, labels, backends, capacity, is_draining: false, problem: None }
+    WorkerHeartbeat {
+        url,
+        labels,
+        backends,
+        capacity,
+        is_draining: false,
+        problem: None,
+        sessions: Vec::new(),
+    }
 }
 
 /// Tells control when sandboxes cannot be made, and when they can again: a worker that cannot is given no work.
@@ -123,15 +132,29 @@ async fn tell_problems(worker: Arc<LocalWorker>, beat: Arc<watch::Sender<WorkerH
     }
 }
 
-/// Says once that nobody hears the worker, and once that somebody does again.
-fn report() -> impl FnMut(Result<(), String>) + Send {
+/// Says once that nobody hears the worker, and once that somebody does again. What is not the worker's any more ends.
+fn report(runs: Runs) -> impl FnMut(Result<Vec<WorkerSession>, String>) + Send {
     let mut was_heard = true;
     move |heard| {
         match &heard {
             Err(why) if was_heard => tracing::warn!("not registered: {why}"),
-            Ok(()) if !was_heard => tracing::warn!("registered"),
+            Ok(_) if !was_heard => tracing::warn!("registered"),
             _ => {}
         }
         was_heard = heard.is_ok();
+        if let Ok(not_yours) = heard
+            && !not_yours.is_empty()
+        {
+            for session in &not_yours {
+                let (id, generation) = (&session.id, session.generation);
+                tracing::warn!(
+                    session = id,
+                    generation,
+                    "a session that is not this worker's any more is ended"
+                );
+            }
+            let runs = runs.clone();
+            tokio::spawn(async move { runs.end_sessions(not_yours).await });
+        }
     }
 }

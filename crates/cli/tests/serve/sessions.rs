@@ -3,7 +3,7 @@
 
 use crate::client::{Answer, Client};
 use crate::machine::{OwnProgram, group_of, has_group, processes_with, wait_until};
-use crate::server::{Folder, Server, program};
+use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 
@@ -519,25 +519,6 @@ fn limits_that_no_sandbox_can_have_are_refused_by_name() {
             client.post("/v1/jobs?wait_ms=20000", &json!({"command": "true", "limits": limits}).to_string());
         assert_eq!(job.json()["status"]["state"], "succeeded", "{limits}: {job:?}");
     }
-}
-
-#[test]
-fn workers_elsewhere_say_that_they_have_no_sessions() {
-    let folder = Folder::new("sessions");
-    let control = Server::start_role(program(), "control", folder.path(), &[]);
-    let _worker = Server::start_worker(program(), &[&control], &folder.path().join("service.token"), &[]);
-    let client = Client::of(&control);
-    let workers = || client.get("/v1/workers").json()["workers"].as_array().map_or(0, Vec::len);
-    wait_until("the worker is there", || workers() == 1);
-    let refused = client.post("/v1/sessions", "{}");
-    assert_eq!(
-        (refused.status, &refused.json()["error"]["code"]),
-        (422, &json!("unsupported")),
-        "{refused:?}"
-    );
-    // And jobs have the room that it would have taken.
-    let job = client.post("/v1/jobs?wait_ms=30000", r#"{"command":["true"]}"#).json();
-    assert_eq!(job["status"]["state"], "succeeded", "{job}");
 }
 
 #[test]

@@ -54,12 +54,11 @@ impl Control {
             Source::Kept(archive) => take(self.open_archive(archive)?).await,
             Source::Live { worker, placed } => {
                 let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
-                sessions.freeze(placed).await.map_err(unkept)?;
+                let held = sessions.hold(placed).await.map_err(unkept)?;
                 let (reader, writer) = tokio::io::duplex(BETWEEN);
                 let (saved, taken) =
                     tokio::join!(sessions.save(placed, Box::new(writer), most), take(Box::new(reader)));
-                // One that cannot go on says so at its next step.
-                let _ = sessions.thaw(placed).await;
+                drop(held);
                 // Whoever took it knows only that it ended too early.
                 saved.map_err(unkept)?;
                 taken

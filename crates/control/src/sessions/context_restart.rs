@@ -22,7 +22,7 @@ impl Control {
         let language = kernel_name(&request.language)?;
         let details = json!({"language": language, "context": name});
         let record = self.use_session(permit, session, "context.restarted", details).await?;
-        let (worker, id) = self.reach(&record)?;
+        let (worker, id) = self.reach(&record).await?;
         let sessions = worker.sessions().ok_or(UNREACHABLE)?;
         let restarted = sessions.restart_context(&id, record.generation, language, name).await;
         restarted.map_err(|failure| match failure.code.as_str() {
@@ -45,8 +45,8 @@ impl Control {
     }
 
     /// The way to the worker that has a session.
-    pub(crate) fn reach(&self, session: &SessionRecord) -> Result<(Arc<dyn crate::Worker>, SessionId)> {
-        let worker = self.session_worker(&session.id, &session.worker).ok_or(UNREACHABLE)?;
+    pub(crate) async fn reach(&self, session: &SessionRecord) -> Result<(Arc<dyn crate::Worker>, SessionId)> {
+        let worker = self.session_worker(&session.worker).await.ok_or(UNREACHABLE)?;
         Ok((worker, SessionId::parse("id", &session.id)?))
     }
 }

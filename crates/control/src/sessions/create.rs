@@ -132,14 +132,7 @@ impl Control {
 
     /// Fills in what the request leaves open, as for a job, and says what that comes to.
     pub(super) fn session_limits(&self, request: &mut SessionRequest) -> Result<(Limits, JobRequest)> {
-        let mut job = JobRequest {
-            command: Some(Command::Argv(vec!["true".to_owned()])),
-            limits: request.limits.clone(),
-            env: request.env.clone(),
-            network_policy: request.network_policy.clone(),
-            worker_labels: request.worker_labels.clone(),
-            ..JobRequest::default()
-        };
+        let mut job = like_job(request);
         self.parts.settings.limits.apply(&mut job)?;
         let limits = self.parts.checker.check(&job)?;
         request.limits = job.limits.clone();
@@ -160,9 +153,10 @@ impl Control {
         let worker = std::sync::Arc::clone(&room.at.worker);
         let sessions = worker.sessions().ok_or(ControlError::Unsupported {
             field: "sessions",
-            why: "the workers of this server run jobs only; sessions need cofferdam serve",
+            why: "the workers of this server run jobs only",
         })?;
         let id = order.id.clone();
+        let worker_id = room.at.worker_id.clone();
         let claim = self.new_claim(&room);
         let mut details =
             json!({"worker": claim.worker, "expires_at": crate::timestamp(session.expires_at_ms)});
@@ -179,6 +173,7 @@ impl Control {
             session.runtime = Some(sandbox_id.clone());
         }
         if let Some(Err(failure)) = early {
+            self.parts.fleet.mark_unwilling_if(&worker_id, &failure);
             return Err(unmade(failure, disk_bytes));
         }
         let accepted = self.parts.store.create_session(session, claim, name, event).await;
@@ -197,7 +192,10 @@ impl Control {
                     Ok(SessionAccepted::Before { id }) => Ok(id),
                     Ok(SessionAccepted::OtherBody) => Err(ControlError::IdempotencyConflict),
                     Err(StoreError::AtQuota { .. }) => Err(over_running(&self.quotas(&tenant).await?)),
-                    Err(StoreError::Full { .. }) => Err(no_room()),
+                    Err(StoreError::Full { worker }) => {
+                        self.parts.fleet.mark_full(&worker);
+                        Err(no_room())
+                    }
                     Err(error) => Err(error.into()),
                     Ok(SessionAccepted::New) => unreachable!("it was matched before"),
                 };
@@ -221,6 +219,7 @@ impl Control {
                 Ok(key)
             }
             Err(failure) => {
+                self.parts.fleet.mark_unwilling_if(&worker_id, &failure);
                 self.fail_session(permit, &id, &failure).await;
                 Err(unmade(failure, disk_bytes))
             }
@@ -297,6 +296,18 @@ struct Inside {
     secrets: Vec<SecretFile>,
     /// Of its steps.
     key: Option<ObjectKey>,
+}
+
+/// A job that wants of a worker what a session does.
+pub fn like_job(request: &SessionRequest) -> JobRequest {
+    JobRequest {
+        command: Some(Command::Argv(vec!["true".to_owned()])),
+        limits: request.limits.clone(),
+        env: request.env.clone(),
+        network_policy: request.network_policy.clone(),
+        worker_labels: request.worker_labels.clone(),
+        ..JobRequest::default()
+    }
 }
 
 /// What nobody else looks at.

@@ -1,8 +1,10 @@
 //! What is to be done when a session has ended, however that came: its sandbox goes, and its room is free.
 
 use crate::Control;
+use crate::worker::Worker;
 use cofferdam_core::SessionId;
 use cofferdam_store::EndedSession;
+use std::sync::Arc;
 
 impl Control {
     /// Lets go of sessions that have ended in the store, all at once.
@@ -24,7 +26,7 @@ impl Control {
                 handle.take_away();
             }
         }
-        if let Some(worker) = self.session_worker(&session.id, &session.worker)
+        if let Some(worker) = self.session_worker(&session.worker).await
             && let Some(sessions) = worker.sessions()
             && let Ok(id) = SessionId::parse("id", &session.id)
         {
@@ -36,12 +38,13 @@ impl Control {
         }
     }
 
-    /// The way to the worker that has a session, if it can be reached from here.
-    pub(crate) fn session_worker(
-        &self,
-        id: &str,
-        worker: &str,
-    ) -> Option<std::sync::Arc<dyn crate::worker::Worker>> {
-        self.parts.rooms.worker(id).or_else(|| self.parts.fleet.worker(worker))
+    /// The way to the worker that has a session; none where nobody has heard of that worker for long.
+    pub(crate) async fn session_worker(&self, worker: &str) -> Option<Arc<dyn Worker>> {
+        if let Some(known) = self.parts.fleet.known(worker) {
+            return Some(known);
+        }
+        // It may have registered with another process a moment ago.
+        self.refresh_fleet().await.ok()?;
+        self.parts.fleet.known(worker)
     }
 }

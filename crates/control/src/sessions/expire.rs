@@ -6,6 +6,9 @@ use std::time::Duration;
 /// The longest that nobody looks.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// For so long sandboxes of sessions that have ended are waited for.
+const LET_GO: Duration = Duration::from_millis(500);
+
 /// And the shortest: a store that fails is not asked all the time.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -31,7 +34,8 @@ impl Control {
         let has_paused = self.pause_due(now).await?;
         let due = self.parts.store.end_due_sessions(now).await?;
         let is_idle = due.ended.is_empty() && !has_paused;
-        self.let_go(due.ended).await;
+        // A worker that does not answer must not make others late. What is not let go of by then goes on.
+        let _ = tokio::time::timeout(LET_GO, self.let_go(due.ended)).await;
         Ok(if due.is_more || !is_idle { PAUSE } else { LOOK })
     }
 }

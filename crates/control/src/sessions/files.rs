@@ -34,7 +34,7 @@ impl Control {
         details: serde_json::Value,
     ) -> Result<Reached> {
         let record = self.use_session(permit, session, kind, details).await?;
-        let (worker, id) = self.reach(&record)?;
+        let (worker, id) = self.reach(&record).await?;
         Ok(Reached { worker, placed: Placed { id, generation: record.generation } })
     }
 

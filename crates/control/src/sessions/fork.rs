@@ -86,8 +86,7 @@ impl Control {
             // Frozen once for all of them, so that all have the same files.
             Source::Live { worker, placed } => {
                 let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
-                sessions.freeze(placed).await.map_err(super::archive::unkept)?;
-                Some((sessions, placed))
+                Some(sessions.hold(placed).await.map_err(super::archive::unkept)?)
             }
             Source::Kept(_) => None,
         };
@@ -102,10 +101,7 @@ impl Control {
                 }
             }
         }
-        if let Some((sessions, placed)) = held {
-            // One that cannot go on says so at its next step.
-            let _ = sessions.thaw(placed).await;
-        }
+        drop(held);
         if let Some(error) = failed {
             for child in children {
                 // One that cannot be ended now ends at its deadline.

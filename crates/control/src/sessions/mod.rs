@@ -1,5 +1,6 @@
 //! Sessions and their steps, a file a verb.
 
+mod apart;
 mod archive;
 mod artifact_create;
 mod context_restart;
@@ -33,7 +34,9 @@ mod step_view;
 mod tickets;
 mod view;
 
+pub(crate) use apart::Absent;
 pub(crate) use archive::Forgetting;
+pub use create::like_job;
 pub use file_link::FollowedFileLink;
 pub use files::FILE_MODE;
 pub use fork::Forked;

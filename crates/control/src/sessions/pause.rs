@@ -47,11 +47,11 @@ enum Occasion {
 }
 
 /// A session that is on its way to be archived.
-struct Pausing {
-    tenant: String,
-    id: String,
-    actor: String,
-    begun: PauseBegun,
+pub(super) struct Pausing {
+    pub(super) tenant: String,
+    pub(super) id: String,
+    pub(super) actor: String,
+    pub(super) begun: PauseBegun,
 }
 
 impl Control {
@@ -82,6 +82,7 @@ impl Control {
             pause: mode.pause(),
             ends_steps: None,
             expires_at_ms: None,
+            owner: self.parts.instance.clone(),
             event,
         };
         let begun = self.parts.store.begin_pause(order).await?;
@@ -106,7 +107,7 @@ impl Control {
 
     async fn freeze(&self, pausing: &Pausing) -> Result<()> {
         let frozen = async {
-            let worker = self.session_worker(&pausing.id, &pausing.begun.worker);
+            let worker = self.session_worker(&pausing.begun.worker).await;
             let worker = worker.ok_or(super::context_restart::UNREACHABLE)?;
             let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
             let frozen = sessions.freeze(&self.paused_at(pausing)?).await;
@@ -130,21 +131,20 @@ impl Control {
 
     async fn try_archive(&self, pausing: &Pausing) -> Result<()> {
         let Pausing { tenant, id, begun, .. } = pausing;
-        let worker = self.session_worker(id, &begun.worker).ok_or(super::context_restart::UNREACHABLE)?;
+        let worker = self.session_worker(&begun.worker).await;
+        let worker = worker.ok_or(super::context_restart::UNREACHABLE)?;
         let placed = self.paused_at(pausing)?;
         // It has to stand still until its sandbox is gone: what it did after its files were read would be lost.
         let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
-        sessions.freeze(&placed).await.map_err(super::archive::unkept)?;
+        let held = sessions.hold(&placed).await.map_err(super::archive::unkept)?;
         let source = Source::Live { worker: worker.clone(), placed: placed.clone() };
         let kept = match self.keep_files(tenant, id, &source).await {
             Ok(written) => self.keep_archive(pausing, written).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = kept {
-            let _ = sessions.thaw(&placed).await;
-            return Err(error);
-        }
+        kept?;
         sessions.terminate(&placed.id, placed.generation).await;
+        drop(held);
         self.parts.rooms.free(id);
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Control {
         for (tenant, id) in due {
             let control = self.clone();
             if let Some(pausing) = self.begin_for(&tenant, &id, Occasion::Deadline).await? {
-                tokio::spawn(async move { control.archive_or_end(pausing).await });
+                tokio::spawn(async move { control.archive_or_end(pausing, EndCause::Expired).await });
             }
         }
         Ok(has_some)
@@ -200,7 +200,12 @@ impl Control {
 
     /// Archives what is to be kept when this process stops.
     pub(crate) async fn archive_before_the_end(&self) {
-        let Ok(found) = self.parts.store.sessions_to_drain(&self.parts.instance).await else { return };
+        self.archive_of(&self.parts.instance).await;
+    }
+
+    /// Archives what is to be kept when a worker stops.
+    pub(super) async fn archive_of(&self, worker: &str) {
+        let Ok(found) = self.parts.store.sessions_to_drain(worker).await else { return };
         let mut tasks = JoinSet::new();
         for (tenant, id) in found {
             if let Ok(Some(pausing)) = self.begin_for(&tenant, &id, Occasion::Drain).await {
@@ -219,7 +224,7 @@ impl Control {
         let now = now_ms();
         let (why, ends_steps) = match occasion {
             Occasion::Deadline => ("its time was over", (JobState::Expired, EndCause::Expired)),
-            Occasion::Drain => ("the server is about to stop", (JobState::Lost, EndCause::Lost)),
+            Occasion::Drain => ("its worker is about to stop", (JobState::Lost, EndCause::Lost)),
         };
         let keep = i64::try_from(self.parts.settings.sessions.archive_ttl.as_millis()).unwrap_or(i64::MAX);
         let order = PauseOrder {
@@ -228,6 +233,7 @@ impl Control {
             pause: Pause::Archiving,
             ends_steps: Some(ends_steps),
             expires_at_ms: matches!(occasion, Occasion::Deadline).then_some(now.saturating_add(keep)),
+            owner: self.parts.instance.clone(),
             event: AuditEvent {
                 at_ms: now,
                 kind: "session.paused",
@@ -252,14 +258,16 @@ impl Control {
         }
     }
 
-    /// One whose time is over and that cannot be kept ends.
-    async fn archive_or_end(&self, pausing: Pausing) {
+    /// One that was to be kept and cannot be ends.
+    pub(super) async fn archive_or_end(&self, pausing: Pausing, cause: EndCause) {
         let Err(error) = self.try_archive(&pausing).await else { return };
         let end = SessionEnd {
             tenant: pausing.tenant,
             id: pausing.id,
-            cause: EndCause::Expired,
-            message: Some(format!("its time was over, and it could not be kept: {error}").replace('\0', "?")),
+            cause,
+            message: Some(
+                format!("it was to be archived, and could not be kept: {error}").replace('\0', "?"),
+            ),
             actor: "system".to_owned(),
             at_ms: now_ms(),
         };

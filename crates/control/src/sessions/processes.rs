@@ -35,7 +35,7 @@ impl Control {
         check(&request)?;
         let details = json!({"terminal": request.terminal.is_some()});
         let record = self.use_session(permit, session, "process.started", details).await?;
-        let (worker, id) = self.reach(&record)?;
+        let (worker, id) = self.reach(&record).await?;
         let at = Placed { id, generation: record.generation };
         let started = worker.sessions().ok_or(UNREACHABLE)?.start_process(&at, request).await;
         let started = started.map_err(refused)?;
@@ -116,7 +116,7 @@ impl Control {
         }
         let details = json!({"process": number, "signal": signal});
         let record = self.use_session(permit, session, "process.signaled", details).await?;
-        let (worker, id) = self.reach(&record)?;
+        let (worker, id) = self.reach(&record).await?;
         let at = Placed { id, generation: record.generation };
         worker.sessions().ok_or(UNREACHABLE)?.signal_process(&at, number, signal).await.map_err(refused)
     }
@@ -171,7 +171,7 @@ impl Control {
         if record.state != cofferdam_core::SessionState::Ready {
             return Err(ControlError::SessionState { state: record.state, cause: record.cause });
         }
-        let (worker, id) = self.reach(&record)?;
+        let (worker, id) = self.reach(&record).await?;
         Ok((worker, Placed { id, generation: record.generation }))
     }
 }

@@ -44,7 +44,7 @@ impl Control {
                 let event = self.event(permit, "session.resumed", id, json!({"mode": "freeze"}));
                 let tenant = permit.tenant().to_owned();
                 let record = self.parts.store.session_thawed(tenant, id.to_owned(), event).await?;
-                let (worker, id) = self.reach(&record)?;
+                let (worker, id) = self.reach(&record).await?;
                 let placed = Placed { id, generation: record.generation };
                 worker.sessions().ok_or(UNREACHABLE)?.thaw(&placed).await.map_err(unkept)?;
                 Ok((record, Pause::Freeze))

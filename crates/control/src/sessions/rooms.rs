@@ -2,10 +2,9 @@
 
 use crate::dispatch::Room;
 use crate::output_log::MAX_BYTES;
-use crate::worker::Worker;
 use cofferdam_artifacts::ObjectKey;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
 pub(crate) struct Rooms {
@@ -51,8 +50,19 @@ impl Rooms {
         drop(taken.map(|taken| taken.room));
     }
 
-    /// The worker of a session that was placed by this process.
-    pub(crate) fn worker(&self, id: &str) -> Option<Arc<dyn Worker>> {
-        self.taken().get(id).map(|taken| Arc::clone(&taken.room.at.worker))
+    /// Gives a session's room on one worker back.
+    pub(crate) fn free_of(&self, id: &str, worker: &str) {
+        let taken = {
+            let mut all = self.taken();
+            let is_there = all.get(id).is_some_and(|taken| taken.room.at.worker_id == worker);
+            if is_there { all.remove(id) } else { None }
+        };
+        drop(taken.map(|taken| taken.room));
+    }
+
+    /// The sessions that were placed by this process, each with its worker.
+    pub(crate) fn places(&self) -> Vec<(String, String)> {
+        let place = |(id, taken): (&String, &Taken)| (id.clone(), taken.room.at.worker_id.clone());
+        self.taken().iter().map(place).collect()
     }
 }

@@ -107,7 +107,7 @@ impl Control {
         let busy = |text: &str| ControlError::Conflict { text: text.to_owned() };
         match (session.state, session.pause) {
             (SessionState::Ready, _) | (SessionState::Paused, Some(Pause::Freeze)) => {
-                let worker = self.session_worker(&session.id, &session.worker).ok_or(UNREACHABLE)?;
+                let worker = self.session_worker(&session.worker).await.ok_or(UNREACHABLE)?;
                 let id = SessionId::parse("id", &session.id)?;
                 Ok(Source::Live { worker, placed: Placed { id, generation: session.generation } })
             }

@@ -57,6 +57,7 @@ impl Control {
             created_at_ms: now_ms(),
             most_waiting: self.parts.settings.sessions.max_waiting_steps as i64,
             context: context.clone(),
+            owner: self.parts.instance.clone(),
         };
         let details = json!({
             "session": session, "context": context, "work_sha256": receipts::step_work(&request),

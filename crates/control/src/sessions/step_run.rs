@@ -42,7 +42,7 @@ impl Control {
         let StepAttempt { step, tenant, worker, request, handle, seal, terms } = attempt;
         let most = self.step_output_bytes(&tenant, &step.session).await;
         let mut log = StepLog::new(self.clone(), &step, &tenant, handle.clone(), most, seal.clone());
-        let end = match self.session_worker(&step.session, &worker) {
+        let end = match self.session_worker(&worker).await {
             None => Some(StepEnd::Lost { why: "its worker cannot be reached".to_owned() }),
             Some(worker) => match (worker.sessions(), SessionId::parse("id", &step.session)) {
                 (Some(sessions), Ok(session)) => {

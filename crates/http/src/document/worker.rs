@@ -3,7 +3,7 @@
 use super::corrections;
 use super::refusals::Responses;
 use crate::runs;
-use cofferdam_api::{ErrorBody, RunEvent};
+use cofferdam_api::{ErrorBody, PlaceAnswer, PlaceCall, RunEvent};
 use std::sync::OnceLock;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -17,10 +17,11 @@ use utoipa::{Modify, OpenApi};
             service token, and nothing here knows tenants."
     ),
     tags(
-        (name = "runs", description = "One attempt at a job each"),
+        (name = "runs", description = "One attempt at a job each, or one step of a session"),
+        (name = "sessions", description = "Sandboxes that stay: start, step, terminate, and what else is asked of them"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
-    components(schemas(ErrorBody, RunEvent)),
+    components(schemas(ErrorBody, PlaceAnswer, PlaceCall, RunEvent)),
     security(("service_token" = [])),
     modifiers(&Tokens, &Responses)
 )]

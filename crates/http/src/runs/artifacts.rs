@@ -1,6 +1,5 @@
 //! `/runs/{id}/inputs` and `/runs/{id}/outputs`: the artifacts of a run, brought and fetched by its owner in pieces.
 
-use super::desk::Piece;
 use super::{Runs, claim};
 use crate::answer::{Answer, Problem};
 use crate::body::Body as JsonBody;
@@ -12,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use cofferdam_api::{ErrorCode, RunOutputKept, RunOutputVerdict};
+use cofferdam_control::Piece;
 use futures_util::{Stream, StreamExt};
 use std::io;
 use tokio::sync::mpsc;
@@ -54,7 +54,7 @@ async fn bring(
     while let Some(piece) = body.next().await {
         match piece {
             Ok(bytes) if bytes.is_empty() => {}
-            Ok(bytes) => run.send(Piece::Bytes(bytes)).await.map_err(|_| gone())?,
+            Ok(bytes) => run.send(Piece::Bytes(bytes.into())).await.map_err(|_| gone())?,
             Err(_) => {
                 return Err(Problem::new(ErrorCode::Malformed, "the body was cut off", "run the job again"));
             }
@@ -131,7 +131,7 @@ fn bytes_of(pieces: mpsc::Receiver<Piece>) -> impl Stream<Item = io::Result<Byte
     futures_util::stream::unfold(Some(pieces), |pieces| async move {
         let mut pieces = pieces?;
         match pieces.recv().await {
-            Some(Piece::Bytes(bytes)) => Some((Ok(bytes), Some(pieces))),
+            Some(Piece::Bytes(bytes)) => Some((Ok(bytes.into()), Some(pieces))),
             Some(Piece::End) => None,
             Some(Piece::Failed(why)) => Some((Err(io::Error::other(why)), None)),
             None => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),

@@ -6,26 +6,17 @@
 
 use super::spool::Spool;
 use async_trait::async_trait;
-use axum::body::Bytes;
-use cofferdam_control::{ArtifactDesk, Reader};
+use cofferdam_control::{ArtifactDesk, Piece, PieceReader, Reader};
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
 /// Read at once.
 const PIECE_BYTES: usize = 64 << 10;
-
-/// A piece of an artifact on its way. Without the last word the rest of it is missing.
-#[derive(Debug)]
-pub(super) enum Piece {
-    Bytes(Bytes),
-    End,
-    Failed(String),
-}
 
 /// What its owner says of an artifact that the run has left: how many bytes were kept, or why none were.
 pub(super) type Verdict = Result<u64, String>;
@@ -144,7 +135,7 @@ async fn pass_on(
             return Err(error);
         }
         let is_over = piece.len() < PIECE_BYTES;
-        if !piece.is_empty() && sender.send(Piece::Bytes(piece.into())).await.is_err() {
+        if !piece.is_empty() && sender.send(Piece::Bytes(piece)).await.is_err() {
             return Ok(());
         }
         if is_over {
@@ -157,8 +148,7 @@ async fn pass_on(
 /// An artifact that the run reads. It is asked for when its first byte is wanted, so that one comes at a time.
 enum Input {
     Unasked { desk: Arc<RunDesk>, artifact: String },
-    Coming { pieces: mpsc::Receiver<Piece>, rest: Bytes },
-    Over,
+    Coming(PieceReader),
 }
 
 impl AsyncRead for Input {
@@ -167,28 +157,13 @@ impl AsyncRead for Input {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        loop {
-            match &mut *self {
-                Self::Over => return Poll::Ready(Ok(())),
-                Self::Unasked { desk, artifact } => {
-                    let pieces = desk.ask(artifact);
-                    *self = Self::Coming { pieces, rest: Bytes::new() };
-                }
-                Self::Coming { rest, .. } if !rest.is_empty() => {
-                    let count = rest.len().min(buffer.remaining());
-                    buffer.put_slice(&rest.split_to(count));
-                    return Poll::Ready(Ok(()));
-                }
-                Self::Coming { pieces, rest } => match ready!(pieces.poll_recv(context)) {
-                    Some(Piece::Bytes(bytes)) => *rest = bytes,
-                    Some(Piece::End) => *self = Self::Over,
-                    Some(Piece::Failed(why)) => return Poll::Ready(Err(io::Error::other(why))),
-                    None => {
-                        let why = "the artifact was cut off on its way to the worker";
-                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, why)));
-                    }
-                },
-            }
+        if let Self::Unasked { desk, artifact } = &mut *self {
+            let pieces = desk.ask(artifact);
+            *self = Self::Coming(PieceReader::new(pieces));
+        }
+        match &mut *self {
+            Self::Coming(pieces) => Pin::new(pieces).poll_read(context, buffer),
+            Self::Unasked { .. } => Poll::Pending,
         }
     }
 }
@@ -214,7 +189,7 @@ mod tests {
                 }
                 tokio::task::yield_now().await;
             };
-            for piece in [Piece::Bytes("ab".into()), Piece::Bytes("c".into()), Piece::End] {
+            for piece in [Piece::Bytes(b"ab".to_vec()), Piece::Bytes(b"c".to_vec()), Piece::End] {
                 sender.send(piece).await.unwrap();
             }
         };
@@ -231,7 +206,7 @@ mod tests {
                 }
                 tokio::task::yield_now().await;
             };
-            sender.send(Piece::Bytes("ab".into())).await.unwrap();
+            sender.send(Piece::Bytes(b"ab".to_vec())).await.unwrap();
         };
         let (read, ()) = tokio::join!(cut.read_to_string(&mut text), bring);
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

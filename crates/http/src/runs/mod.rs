@@ -2,8 +2,11 @@
 //! a service token, and nothing here knows tenants.
 
 mod artifacts;
+mod calls;
 mod desk;
+mod places;
 mod registry;
+mod sessions;
 mod spool;
 
 pub use registry::Runs;
@@ -50,6 +53,7 @@ fn guarded() -> OpenApiRouter<Runs> {
         .routes(routes!(follow))
         .routes(routes!(metrics))
         .merge(artifacts::routes())
+        .merge(places::routes())
 }
 
 /// What needs none.

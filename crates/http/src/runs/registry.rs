@@ -1,14 +1,16 @@
-//! The runs of a worker: each attempt at a job once, each under the newest claim that was shown for it, and none for
+//! The runs of a worker: each attempt at a job and each step once, each under the newest claim that was shown for it, and none for
 //! longer than somebody answers for it.
 
 use super::desk::RunDesk;
+use super::sessions::Places;
 use super::spool::{Sink, Spool};
 use crate::answer::Problem;
 use cofferdam_api::{ErrorCode, Run, RunCreate, RunEnd as WireEnd, RunSecret, RunState};
 use cofferdam_control::{
-    Capacity, Checker, Health, Metrics, Phase, RunEnd, RunOrder, RunSignals, SecretFile, Worker,
+    Capacity, Checker, Health, Metrics, Phase, RunEnd, RunOrder, RunSignals, SecretFile, StepEnd, StepOrder,
+    Worker,
 };
-use cofferdam_core::{JobId, Outcome, TaskId};
+use cofferdam_core::{JobId, Limits, Outcome, TaskId};
 use cofferdam_telemetry::{TRACE, continue_trace};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,9 @@ const REMEMBER: Duration = Duration::from_secs(900);
 /// The longest lease that is taken; a typing error must not keep a run for days.
 const MAX_LEASE: Duration = Duration::from_secs(600);
 
+/// For so long a step that nobody answers for is asked to end, before it is cut off.
+const STEP_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The runs of one worker.
 #[derive(Clone)]
 pub struct Runs {
@@ -39,12 +44,13 @@ struct Parts {
     checker: Arc<dyn Checker>,
     capacity: Capacity,
     state: Mutex<State>,
+    places: Mutex<Places>,
     is_draining: AtomicBool,
     metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     runs: HashMap<String, Entry>,
     /// The last attempt of jobs that are over, so that no late call begins one again.
     over: HashMap<String, (i64, Instant)>,
@@ -62,6 +68,13 @@ struct Entry {
     desk: Arc<RunDesk>,
     cancel: watch::Sender<Option<String>>,
     task: AbortHandle,
+    is_step: bool,
+}
+
+/// What a run does.
+pub(super) enum Work {
+    Job(Box<RunOrder>),
+    Step(Box<StepOrder>),
 }
 
 impl std::fmt::Debug for Runs {
@@ -71,7 +84,7 @@ impl std::fmt::Debug for Runs {
 }
 
 /// A part of the worker's room, given back when its run is over, however it ended.
-struct Part {
+pub(super) struct Part {
     parts: Arc<Parts>,
     cpus_millis: u64,
     memory_bytes: u64,
@@ -95,15 +108,16 @@ impl Parts {
 impl Runs {
     /// Starts with none, and looks after them for as long as the process lives.
     pub fn new(id: String, worker: Arc<dyn Worker>, checker: Arc<dyn Checker>, capacity: Capacity) -> Self {
-        let (state, is_draining) = (Mutex::default(), AtomicBool::new(false));
+        let (state, places, is_draining) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
         let metrics = Arc::default();
-        let parts = Parts { id, worker, checker, capacity, state, is_draining, metrics };
+        let parts = Parts { id, worker, checker, capacity, state, places, is_draining, metrics };
         let runs = Self { parts: Arc::new(parts) };
         let tended = runs.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK).await;
                 tended.end_unanswered();
+                tended.forget_old_sessions();
             }
         });
         runs
@@ -128,94 +142,150 @@ impl Runs {
         self.parts.metrics.worker_text(used, worker.counts(), has_problem)
     }
 
+    pub(super) fn places(&self) -> MutexGuard<'_, Places> {
+        self.parts.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn worker(&self) -> &dyn Worker {
+        &*self.parts.worker
+    }
+
+    pub(super) fn checker(&self) -> &dyn Checker {
+        &*self.parts.checker
+    }
+
+    /// Refuses what is meant for another worker.
+    pub(super) fn check_worker(&self, meant: &str) -> Result<(), Problem> {
+        if meant == self.parts.id {
+            return Ok(());
+        }
+        let message = format!("this is the worker {}, not {meant}", self.parts.id);
+        Err(Problem::new(ErrorCode::Unavailable, message, "look at the list of workers again"))
+    }
+
     /// Begins an attempt, or finds it begun. It becomes a part of the trace that came with the request.
     pub(super) fn create(&self, order: RunCreate, traceparent: &str) -> Result<(Run, bool), Problem> {
-        if order.worker_id != self.parts.id {
-            let message = format!("this is the worker {}, not {}", self.parts.id, order.worker_id);
-            return Err(Problem::new(ErrorCode::Unavailable, message, "look at the list of workers again"));
-        }
+        self.check_worker(&order.worker_id)?;
         let id = JobId::parse("job_id", &order.job_id)?;
         let task_id = TaskId::parse("task_id", &order.task_id)?;
         let limits = self.parts.checker.check(&order.request)?;
-        let secrets =
-            order.secrets.into_iter().map(|RunSecret { path, value }| SecretFile::new(&path, value));
+        let RunCreate { job_id, attempt, fence, lease_ms, request, secrets, .. } = order;
+        let secrets = secrets.into_iter().map(|RunSecret { path, value }| SecretFile::new(&path, value));
         let secrets = secrets.collect::<Result<_, _>>()?;
+        self.begin_once(&job_id, (attempt, fence), lease_ms, traceparent, |state| {
+            let part = self.take_part_of(state, &limits)?;
+            let lease = Duration::from_millis(lease_ms).min(MAX_LEASE);
+            let run = RunOrder { id, task_id, request, attempt, fence, lease, is_begun: false, secrets };
+            Ok((Some(part), Work::Job(Box::new(run))))
+        })
+    }
+
+    /// Begins what `make` says, if it was not begun before and is not over.
+    pub(super) fn begin_once(
+        &self,
+        id: &str,
+        (attempt, fence): (i64, i64),
+        lease_ms: u64,
+        traceparent: &str,
+        make: impl FnOnce(&mut State) -> Result<(Option<Part>, Work), Problem>,
+    ) -> Result<(Run, bool), Problem> {
         let mut state = self.state();
-        if let Some(entry) = state.runs.get_mut(&order.job_id) {
-            if entry.attempt == order.attempt {
-                entry.check(&order.job_id, order.attempt, order.fence)?;
-                return Ok((entry.view(&order.job_id), false));
+        if let Some(entry) = state.runs.get_mut(id) {
+            if entry.attempt == attempt {
+                entry.check(id, attempt, fence)?;
+                return Ok((entry.view(id), false));
             }
-            if entry.attempt > order.attempt {
-                return Err(outdated(&order.job_id, "a newer attempt at the job has begun"));
+            if entry.attempt > attempt {
+                return Err(outdated(id, "a newer attempt at the job has begun"));
             }
             // Whoever asks for the next attempt has given this one up.
             entry.task.abort();
         }
-        if state.over.get(&order.job_id).is_some_and(|(attempt, _)| *attempt >= order.attempt) {
-            return Err(outdated(&order.job_id, "the attempt is over"));
+        if state.over.get(id).is_some_and(|(over, _)| *over >= attempt) {
+            return Err(outdated(id, "the attempt is over"));
         }
-        let cpus_millis = u64::from(limits.cpus.millis());
-        self.check_room(&state, cpus_millis, limits.memory_bytes)?;
-        state.slots += 1;
-        state.cpus_millis += cpus_millis;
-        state.memory_bytes += limits.memory_bytes;
-        let part = Part { parts: Arc::clone(&self.parts), cpus_millis, memory_bytes: limits.memory_bytes };
-        let lease = Duration::from_millis(order.lease_ms).min(MAX_LEASE);
-        let run = RunOrder {
-            id,
-            task_id,
-            request: order.request,
-            attempt: order.attempt,
-            fence: order.fence,
-            lease,
-            is_begun: false,
-            secrets,
-        };
-        let entry = self.begin(run, part, traceparent);
-        let view = entry.view(&order.job_id);
-        state.runs.insert(order.job_id, entry);
+        self.check_taking()?;
+        let (part, work) = make(&mut state)?;
+        let lease = Duration::from_millis(lease_ms).min(MAX_LEASE);
+        let entry = self.begin(id, (attempt, fence), lease, part, work, traceparent);
+        let view = entry.view(id);
+        state.runs.insert(id.to_owned(), entry);
         Ok((view, true))
     }
 
-    fn check_room(&self, state: &State, cpus_millis: u64, memory_bytes: u64) -> Result<(), Problem> {
-        let unavailable = |message: &str| {
-            Err(Problem::new(ErrorCode::Unavailable, message, "ask another worker, or again in a moment"))
-        };
-        if self.parts.is_draining.load(Ordering::Relaxed) {
-            return unavailable("the worker is about to stop");
+    fn check_taking(&self) -> Result<(), Problem> {
+        match self.parts.is_draining.load(Ordering::Relaxed) {
+            true => Err(unavailable("the worker is about to stop")),
+            false => Ok(()),
         }
+    }
+
+    /// Takes room, if there is any and the worker takes work.
+    pub(super) fn take_part(&self, limits: &Limits) -> Result<Part, Problem> {
+        self.check_taking()?;
+        self.take_part_of(&mut self.state(), limits)
+    }
+
+    fn take_part_of(&self, state: &mut State, limits: &Limits) -> Result<Part, Problem> {
+        let (cpus_millis, memory_bytes) = (u64::from(limits.cpus.millis()), limits.memory_bytes);
         let all = self.parts.capacity;
         let fits = state.slots < all.slots
             && state.cpus_millis.saturating_add(cpus_millis) <= all.cpus_millis
             && state.memory_bytes.saturating_add(memory_bytes) <= all.memory_bytes;
-        if fits { Ok(()) } else { unavailable("the worker has no room for the run") }
+        if !fits {
+            return Err(unavailable("the worker has no room for it"));
+        }
+        state.slots += 1;
+        state.cpus_millis += cpus_millis;
+        state.memory_bytes += memory_bytes;
+        Ok(Part { parts: Arc::clone(&self.parts), cpus_millis, memory_bytes })
     }
 
-    fn begin(&self, run: RunOrder, part: Part, traceparent: &str) -> Entry {
-        let (attempt, fence, lease) = (run.attempt, run.fence, run.lease);
+    fn begin(
+        &self,
+        id: &str,
+        (attempt, fence): (i64, i64),
+        lease: Duration,
+        part: Option<Part>,
+        work: Work,
+        traceparent: &str,
+    ) -> Entry {
         let spool = Spool::new();
         let desk = RunDesk::new(Arc::clone(&spool));
-        let span = info_span!(target: TRACE, "worker.run", job.id = %run.id);
+        let is_step = matches!(work, Work::Step(_));
+        let span = match is_step {
+            true => info_span!(target: TRACE, "worker.step", step.id = id),
+            false => info_span!(target: TRACE, "worker.run", job.id = id),
+        };
         continue_trace(&span, traceparent);
         let cancel = watch::Sender::new(None);
-        // Nobody sends on the second: here the lease is looked after by the registry.
-        let signals = RunSignals { cancelled: cancel.subscribe(), renewed: watch::channel(0).1 };
+        let cancelled = cancel.subscribe();
         let worker = Arc::clone(&self.parts.worker);
         let (kept, at) = (Arc::clone(&spool), Arc::clone(&desk));
         let metrics = Arc::clone(&self.parts.metrics);
         let run = async move {
             let mut sink = Sink::new(Arc::clone(&kept), at, Arc::clone(&metrics));
-            let end = worker.run(run, &mut sink, signals).await;
-            if let Some(since) = sink.started {
-                metrics.phase(Phase::Run, since.elapsed());
-            }
-            metrics.outcome(&outcome(&end));
+            let end = match work {
+                Work::Job(run) => {
+                    // Nobody sends on the second: here the lease is looked after by the registry.
+                    let signals = RunSignals { cancelled, renewed: watch::channel(0).1 };
+                    let end = worker.run(*run, &mut sink, signals).await;
+                    if let Some(since) = sink.started {
+                        metrics.phase(Phase::Run, since.elapsed());
+                    }
+                    metrics.outcome(&outcome(&end));
+                    on_the_wire(end)
+                }
+                Work::Step(step) => match worker.sessions() {
+                    Some(sessions) => step_on_the_wire(sessions.step(*step, &mut sink, cancelled).await),
+                    None => step_on_the_wire(StepEnd::Lost { why: "this worker has no sessions".to_owned() }),
+                },
+            };
             drop((part, sink));
-            kept.end(on_the_wire(end));
+            kept.end(end);
         };
         let task = tokio::spawn(run.instrument(span)).abort_handle();
-        Entry { attempt, fence, lease, touched: Instant::now(), spool, desk, cancel, task }
+        Entry { attempt, fence, lease, touched: Instant::now(), spool, desk, cancel, task, is_step }
     }
 
     /// Finds a run for somebody who has a claim on it that is not older than the last, and notes that they were there.
@@ -246,11 +316,7 @@ impl Runs {
 
     pub(super) fn terminate(&self, id: &str, attempt: i64, fence: i64, by: String) -> Result<Run, Problem> {
         self.with(id, attempt, fence, |entry| {
-            entry.cancel.send_if_modified(|known| {
-                let is_news = known.is_none();
-                known.get_or_insert(by);
-                is_news
-            });
+            entry.ask_to_end(&by);
             entry.view(id)
         })
     }
@@ -286,7 +352,17 @@ impl Runs {
 
     fn end_unanswered(&self) {
         let mut state = self.state();
-        let is_over = |entry: &Entry| entry.touched.elapsed() > entry.lease * 2;
+        for entry in state.runs.values().filter(|entry| entry.is_step && !entry.spool.is_ended()) {
+            if entry.touched.elapsed() > entry.lease * 2 {
+                // What its interpreter has stays: it is asked to stop, and not cut off.
+                entry.ask_to_end("a control plane that went away");
+            }
+        }
+        let is_over = |entry: &Entry| {
+            let patience =
+                if entry.is_step && !entry.spool.is_ended() { STEP_PATIENCE } else { Duration::ZERO };
+            entry.touched.elapsed() > entry.lease * 2 + patience
+        };
         let over: Vec<_> =
             state.runs.iter().filter(|(_, entry)| is_over(entry)).map(|(id, _)| id.clone()).collect();
         for id in over {
@@ -300,10 +376,11 @@ impl Runs {
         self.parts.is_draining.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until every run has ended and its end was fetched, up to a time. What is left then is ended.
+    /// Waits until every run has ended and its end was fetched, and until the files of sessions that are to be kept were
+    /// fetched, up to a time. What is left then is ended.
     pub async fn drain(&self, time: Duration) {
         let fetched = async {
-            while !self.state().runs.is_empty() {
+            while !self.state().runs.is_empty() || self.has_sessions_to_keep() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -312,6 +389,7 @@ impl Runs {
             let ids: Vec<_> = state.runs.keys().cloned().collect();
             ids.iter().for_each(|id| self.remove(&mut state, id));
         }
+        self.end_sessions(self.sessions()).await;
     }
 }
 
@@ -332,11 +410,23 @@ impl Entry {
         Ok(())
     }
 
+    fn ask_to_end(&self, by: &str) {
+        self.cancel.send_if_modified(|known| {
+            let is_news = known.is_none();
+            known.get_or_insert_with(|| by.to_owned());
+            is_news
+        });
+    }
+
     fn view(&self, id: &str) -> Run {
         let state = if self.spool.is_ended() { RunState::Ended } else { RunState::Running };
         let last_seq = self.spool.last_seq();
         Run { job_id: id.to_owned(), attempt: self.attempt, fence: self.fence, state, last_seq }
     }
+}
+
+fn unavailable(message: &str) -> Problem {
+    Problem::new(ErrorCode::Unavailable, message, "ask another worker, or again in a moment")
 }
 
 fn no_such_run() -> Problem {
@@ -371,5 +461,20 @@ fn on_the_wire(end: RunEnd) -> WireEnd {
         }
         RunEnd::Errored { code, message } => failed(&code, message),
         RunEnd::Unstarted { why } | RunEnd::Lost { why } => failed("sandbox_failed", why),
+    }
+}
+
+/// Nobody knows how far a step came.
+const LOST: &str = "lost";
+
+fn step_on_the_wire(end: StepEnd) -> WireEnd {
+    let failed = |code: String, message: String| WireEnd::Errored { code, message };
+    match end {
+        StepEnd::Result(result) => match serde_json::to_value(&*result) {
+            Ok(result) => WireEnd::Result { result },
+            Err(error) => failed("unreadable".to_owned(), error.to_string()),
+        },
+        StepEnd::Errored(failure) => failed(failure.code, failure.message),
+        StepEnd::Lost { why } => failed(LOST.to_owned(), why),
     }
 }

@@ -4,8 +4,8 @@ use super::desk::{DeskOfRun, RunDesk};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_api::{RunEnd, RunEvent};
-use cofferdam_control::{ArtifactDesk, Metrics, OutputSink, Phase, Stream};
+use cofferdam_api::{RichResult, RunEnd, RunEvent};
+use cofferdam_control::{ArtifactDesk, Metrics, OutputSink, Phase, StepSink, Stream};
 use cofferdam_telemetry::TRACE;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,6 +14,9 @@ use tracing::{Span, info_span};
 
 /// One byte more than control keeps of a stream, so that it sees that there was more.
 const MAX_BYTES: usize = cofferdam_core::OUTPUT_KEPT_BYTES + 1;
+
+/// As many as control keeps of what a step shows.
+const MAX_SHOWN: usize = 256;
 
 /// Small pieces become one, up to this, while nobody has seen them.
 const PIECE_BYTES: usize = 64 << 10;
@@ -29,6 +32,9 @@ pub(super) struct Spool {
 enum Happening {
     Wrote(Stream, Vec<u8>),
     Started,
+    /// The turn of a step has come.
+    Begun,
+    Shown(RichResult),
     /// It wants an artifact.
     Input {
         number: u64,
@@ -45,6 +51,8 @@ enum Happening {
 struct Inner {
     happened: Vec<Happening>,
     kept: [usize; 2],
+    shown: usize,
+    shown_bytes: usize,
     /// How many of those somebody has seen: they do not change any more.
     seen: usize,
     end: Option<RunEnd>,
@@ -78,6 +86,21 @@ impl Spool {
                 }
                 _ => inner.happened.push(Happening::Wrote(stream, bytes.to_vec())),
             }
+        }
+        self.tell();
+    }
+
+    /// One more than control keeps of what a step shows, so that it sees that there was more.
+    fn show(&self, result: RichResult) {
+        let bytes = serde_json::to_vec(&result).map_or(usize::MAX, |bytes| bytes.len());
+        {
+            let mut inner = self.inner();
+            if inner.shown > MAX_SHOWN || inner.shown_bytes > MAX_BYTES {
+                return;
+            }
+            inner.shown += 1;
+            inner.shown_bytes = inner.shown_bytes.saturating_add(bytes);
+            inner.happened.push(Happening::Shown(result));
         }
         self.tell();
     }
@@ -144,6 +167,8 @@ fn on_the_wire(seq: u64, happening: &Happening) -> RunEvent {
         Happening::Wrote(Stream::Stdout, bytes) => RunEvent::Stdout { seq, base64: STANDARD.encode(bytes) },
         Happening::Wrote(Stream::Stderr, bytes) => RunEvent::Stderr { seq, base64: STANDARD.encode(bytes) },
         Happening::Started => RunEvent::Started { seq },
+        Happening::Begun => RunEvent::Begun { seq },
+        Happening::Shown(result) => RunEvent::Shown { seq, result: result.clone() },
         Happening::Input { number, artifact } => {
             RunEvent::Input { seq, number: *number, artifact: artifact.clone() }
         }
@@ -192,6 +217,17 @@ impl OutputSink for Sink {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactDesk>> {
         Some(Arc::new(DeskOfRun(Arc::clone(&self.desk))))
+    }
+}
+
+#[async_trait]
+impl StepSink for Sink {
+    async fn begun(&mut self) {
+        self.spool.note(Happening::Begun);
+    }
+
+    fn show(&mut self, result: RichResult) {
+        self.spool.show(result);
     }
 }
 

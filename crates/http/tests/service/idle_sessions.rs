@@ -5,7 +5,7 @@ use cofferdam_api::{
     ArchiveWritten, FileInfo, FileList, FileMatches, ProcessRequest, ProcessView, TerminalSize,
 };
 use cofferdam_control::{
-    ArchiveKind, FileReader, FileSearch, FileWriter, Placed, ProcessTold, SavedFiles, SecretFile,
+    ArchiveKind, FileReader, FileSearch, FileWriter, Hold, Placed, ProcessTold, SavedFiles, SecretFile,
     SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 use cofferdam_core::{GuestPath, SessionId};
@@ -147,6 +147,10 @@ impl SessionWorker for IdleSessions {
 
     async fn thaw(&self, _: &Placed) -> Result<(), SessionFailure> {
         Ok(())
+    }
+
+    async fn hold(&self, _: &Placed) -> Result<Hold, SessionFailure> {
+        Ok(Hold::of(()))
     }
 
     async fn save(&self, _: &Placed, mut to: FileWriter, _: u64) -> Result<SavedFiles, SessionFailure> {

@@ -112,8 +112,8 @@ impl crate::writer::Act<SessionAccepted> for Create {
         sqlx::query(
             "INSERT INTO sessions (id, tenant_id, agent, task_id, state, created_at_ms, transition_at_ms, spec, terms, \
              expires_at_ms, idle_ms, used_at_ms, worker, runtime, generation, last_step, cpus_millis, memory_bytes, \
-             on_expiry, on_drain, created_by) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $6, $11, $12, $13, 0, $14, $15, $16, $17, $18)",
+             on_expiry, on_drain, created_by, owner) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $6, $11, $12, $13, 0, $14, $15, $16, $17, $18, $19)",
         )
         .bind(session.id.as_str())
         .bind(session.tenant.as_str())
@@ -133,6 +133,7 @@ impl crate::writer::Act<SessionAccepted> for Create {
         .bind(if session.keeping.pauses_on_expiry { "pause" } else { "delete" })
         .bind(if session.keeping.archives_on_drain { "archive" } else { "end" })
         .bind(session.keeping.created_by)
+        .bind(claim.owner)
         .execute(&mut *connection)
         .await?;
         if let Some(wrapped_key) = session.wrapped_key {

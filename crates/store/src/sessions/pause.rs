@@ -21,6 +21,8 @@ pub struct PauseOrder {
     pub ends_steps: Option<(JobState, EndCause)>,
     /// A deadline in the place of the one that it has.
     pub expires_at_ms: Option<Millis>,
+    /// Who sees to it: should they go away, somebody else does.
+    pub owner: String,
     pub event: AuditEvent,
 }
 
@@ -99,7 +101,7 @@ impl crate::writer::Act<PauseBegun> for Begin {
     where
         Self: 'c,
     {
-        let PauseOrder { tenant, id, pause, ends_steps, expires_at_ms, event } = self.order;
+        let PauseOrder { tenant, id, pause, ends_steps, expires_at_ms, owner, event } = self.order;
         let before = sqlx::query("SELECT pause_mode FROM sessions WHERE id = $1 AND tenant_id = $2")
             .bind(id.as_str())
             .bind(tenant.as_str())
@@ -109,7 +111,7 @@ impl crate::writer::Act<PauseBegun> for Begin {
         // One whose time is over may be paused only with a new deadline.
         let row = sqlx::query(
             "UPDATE sessions SET state = 'paused', pause_mode = $1, transition_at_ms = $2, \
-             expires_at_ms = COALESCE($3, expires_at_ms) WHERE id = $4 AND tenant_id = $5 \
+             expires_at_ms = COALESCE($3, expires_at_ms), owner = $6 WHERE id = $4 AND tenant_id = $5 \
              AND (state = 'ready' OR (state = 'paused' AND pause_mode = 'freeze' AND $1 = 'archiving')) \
              AND COALESCE($3, expires_at_ms) > $2 RETURNING worker, generation",
         )
@@ -118,6 +120,7 @@ impl crate::writer::Act<PauseBegun> for Begin {
         .bind(expires_at_ms)
         .bind(id.as_str())
         .bind(tenant.as_str())
+        .bind(owner)
         .fetch_optional(&mut *connection)
         .await?;
         let Some(row) = row else { return Err(why(connection, &tenant, &id, event.at_ms).await) };

@@ -99,7 +99,7 @@ impl crate::writer::Act<i64> for Begin {
             return Err(StoreError::Full { worker: claim.worker });
         }
         let row = sqlx::query(
-            "UPDATE sessions SET pause_mode = 'resuming', worker = $1, generation = generation + 1 \
+            "UPDATE sessions SET pause_mode = 'resuming', worker = $1, owner = $5, generation = generation + 1 \
              WHERE id = $2 AND tenant_id = $3 AND state = 'paused' AND pause_mode = 'archive' AND expires_at_ms > $4 \
              RETURNING generation",
         )
@@ -107,6 +107,7 @@ impl crate::writer::Act<i64> for Begin {
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(now)
+        .bind(claim.owner)
         .fetch_optional(&mut *connection)
         .await?;
         match row {

@@ -18,6 +18,8 @@ pub struct NewStep {
     pub created_at_ms: Millis,
     /// More than so many of a session's steps do not wait.
     pub most_waiting: i64,
+    /// Who sees to it: should they go away, nobody knows how far it came.
+    pub owner: String,
 }
 
 /// What became of a request for a step.
@@ -46,6 +48,7 @@ impl Store {
             ("the tenant", tenant),
             ("the context", context),
             ("the request", spec),
+            ("the owner", &step.owner),
         ])?;
         texts::check_events(std::slice::from_ref(&event))?;
         self.writer.write(Start { step, idempotency, event }).await
@@ -88,7 +91,7 @@ impl crate::writer::Act<StepAccepted> for Start {
         let started_at_ms = (state == JobState::Running).then_some(now);
         sqlx::query(
             "INSERT INTO steps (id, session_id, number, context, state, created_at_ms, started_at_ms, \
-             transition_at_ms, spec, generation) VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $8, $9)",
+             transition_at_ms, spec, generation, owner) VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $8, $9, $10)",
         )
         .bind(step.id.as_str())
         .bind(step.session.as_str())
@@ -99,6 +102,7 @@ impl crate::writer::Act<StepAccepted> for Start {
         .bind(started_at_ms)
         .bind(step.spec.as_str())
         .bind(generation)
+        .bind(step.owner.as_str())
         .execute(&mut *connection)
         .await?;
         event.details["number"] = number.into();

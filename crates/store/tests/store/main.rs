@@ -23,6 +23,7 @@ mod opening;
 mod output;
 mod patience;
 mod pausing;
+mod planes;
 mod plans;
 mod postgres;
 mod restart;
@@ -96,6 +97,8 @@ on_both_engines! {
         half_removed_output_is_not_taken_for_all_of_it, only_jobs_that_ended_long_ago_go,
         a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
         a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
+    planes: a_plane_is_there_for_as_long_as_it_says, steps_of_a_gone_plane_are_lost_and_those_of_others_run,
+        what_a_gone_plane_had_begun_is_found_once, a_place_is_known_whosever_the_session_is;
     pausing:
         a_pause_is_undone_or_becomes_an_archive,
         steps_are_in_the_way_of_a_pause_or_end,

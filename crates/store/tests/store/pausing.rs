@@ -17,6 +17,7 @@ fn order(id: &str, pause: Pause) -> PauseOrder {
         pause,
         ends_steps: None,
         expires_at_ms: None,
+        owner: "node:one".to_owned(),
         event: event("session.paused", id),
     }
 }
@@ -103,6 +104,7 @@ pub(crate) async fn steps_are_in_the_way_of_a_pause_or_end(bed: Bed) {
         spec: "{}".to_owned(),
         created_at_ms: 100,
         most_waiting: 9,
+        owner: "node:one".to_owned(),
     };
     store.start_step(step, None, event("step.started", "stp_a")).await.unwrap();
     let refused = store.begin_pause(order("ses_a", Pause::Freeze)).await;

@@ -17,6 +17,7 @@ fn new_step(id: &str, context: &str) -> NewStep {
         spec: "{}".to_owned(),
         created_at_ms: 200,
         most_waiting: 10,
+        owner: "node:one".to_owned(),
     }
 }
 

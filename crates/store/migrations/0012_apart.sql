@@ -1,0 +1,6 @@
+CREATE TABLE planes (
+    id TEXT PRIMARY KEY,
+    until_ms BIGINT NOT NULL
+);
+ALTER TABLE sessions ADD COLUMN owner TEXT;
+ALTER TABLE steps ADD COLUMN owner TEXT
