@@ -252,16 +252,21 @@ fn a_session_may_be_paused_at_its_deadline() {
     let other = create(&client, r#"{"ttl_seconds":2}"#);
     shell(&client, &id, "echo mine > file");
     let running = begin(&client, &id, &json!({"command": "sleep 600"}));
-    wait_until("its time is over", || get(&client, &id)["pause"]["mode"] == "archive");
+    // On its way there it still has its sandbox, and cannot be resumed.
+    let is_archived = |id: &str| {
+        let session = get(&client, id);
+        session["pause"]["mode"] == "archive" && session["sandbox_id"].is_null()
+    };
+    wait_until("its time is over", || is_archived(&id));
     let step = client.get(&format!("/v1/sessions/{id}/steps/{running}")).json();
     assert_eq!(step["status"]["state"], "expired", "{step}");
-    wait_until("nobody used it", || get(&client, &idle)["pause"]["mode"] == "archive");
+    wait_until("nobody used it", || is_archived(&idle));
     wait_until("the other ends", || get(&client, &other)["status"]["cause"] == "expired");
     let resumed = resume(&client, &id);
     assert_eq!(stdout(&shell(&client, &id, "cat file")), "mine\n");
     assert!(resumed["expires_at"].as_str() < get(&client, &idle)["expires_at"].as_str(), "{resumed}");
     // It has the time again that it was made with.
-    wait_until("its time is over again", || get(&client, &id)["pause"]["mode"] == "archive");
+    wait_until("its time is over again", || is_archived(&id));
     let wrong = client.post("/v1/sessions", r#"{"on_expiry":"keep"}"#);
     assert_eq!(wrong.status, 422, "{wrong:?}");
     assert_eq!(server.stop(), Some(0));
