@@ -174,6 +174,27 @@ fn a_worker_that_was_away_too_long_ends_what_is_not_its_own() {
     assert_eq!(get(&b, &id), before);
     let next = create(&b, "{}");
     assert_eq!(number(&python(&a, &next, "40 + 2")), "42");
+    // Also where no call ever told it: it has a placement of the session that the store knows nothing of.
+    let secret = std::fs::read_to_string(&planes.token).expect("a token");
+    let header = format!("Authorization: Bearer {secret}\r\n");
+    let at_worker = |path: &str, body: serde_json::Value| {
+        let sent = Client::of(&worker).send("POST", path, &header, &body.to_string());
+        assert_eq!(sent.expect("an answer").status, 201);
+    };
+    let worker_id = planes.workers(0)[0]["id"].clone();
+    at_worker(
+        "/sessions",
+        json!({"worker_id": worker_id, "session_id": id, "task_id": "t", "generation": 9, "request": {}}),
+    );
+    let request = json!({"command": "sleep 314.274"});
+    at_worker(
+        &format!("/sessions/{id}/steps"),
+        json!({"generation": 9, "number": 1, "lease_ms": 600_000, "request": request}),
+    );
+    wait_until("it runs", || processes_with("314.274") == 1);
+    wait_until("it is told that it is not its own", || processes_with("314.274") == 0);
+    assert_eq!(number(&python(&a, &next, "40 + 3")), "43");
+    assert_eq!(delete(&a, &format!("/v1/sessions/{next}")).status, 204);
     planes.stop(vec![worker]);
 }
 
