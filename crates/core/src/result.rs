@@ -57,7 +57,7 @@ pub struct JobResult {
     pub network_policy_applied: NetworkPolicy,
     pub warnings: Vec<String>,
     /// Of its tests, its build or the files that were expected of it, where it had any of these.
-    pub report: Option<Report>,
+    pub report: Option<Box<Report>>,
 }
 
 impl Serialize for JobResult {

@@ -28,7 +28,7 @@ struct Written {
     network_policy_applied: NetworkPolicy,
     warnings: Vec<String>,
     #[serde(default)]
-    report: Option<Report>,
+    report: Option<Box<Report>>,
 }
 
 impl<'de> Deserialize<'de> for JobResult {
@@ -80,7 +80,7 @@ mod tests {
             isolation: IsolationReport::unproven(IsolationMode::Strict, "a test"),
             network_policy_applied: NetworkPolicy::Restricted,
             warnings: vec!["careful".into()],
-            report: Some(Report { notes: vec!["a note".into()], ..Report::default() }),
+            report: Some(Box::new(Report { notes: vec!["a note".into()], ..Report::default() })),
         };
         let text = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<JobResult>(&text).unwrap(), result);

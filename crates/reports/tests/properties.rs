@@ -127,8 +127,10 @@ fn applied(old: &str, diff: &str) -> String {
     let mut rows = diff.lines().skip(2).peekable();
     while let Some(row) = rows.next() {
         if let Some(hunk) = row.strip_prefix("@@ -") {
-            let (first, count) = hunk.split(' ').next().unwrap().split_once(',').unwrap();
-            let (first, count): (usize, usize) = (first.parse().unwrap(), count.parse().unwrap());
+            let (first, count) =
+                hunk.split(' ').next().and_then(|range| range.split_once(',')).expect("a range");
+            let (first, count): (usize, usize) =
+                (first.parse().expect("a number"), count.parse().expect("a number"));
             let begin = if count == 0 { first } else { first - 1 };
             out.push_str(&lines[at..begin].concat());
             at = begin;

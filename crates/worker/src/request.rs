@@ -18,7 +18,7 @@ pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, 
     let limits = limits(&request)?;
     let (network, warnings) = network(request.network_policy.as_deref());
     let mut job = JobSpec::new(id, work(&request)?);
-    job.runner = runner(&request)?;
+    job.runner = runner(&request)?.map(Box::new);
     job.task_id = task_id;
     job.args = request.args;
     job.env = request.env.into_iter().collect();

@@ -274,7 +274,8 @@ fn describe(end: RunEnd, kept: &[KeptStream; 2]) -> Described {
                 object.remove("stderr");
             }
             // The process ended well, and its report says that this is not all.
-            let doubt = result.report.as_ref().filter(|_| state != JobState::of(&result.outcome)).map(doubt);
+            let doubt =
+                result.report.as_deref().filter(|_| state != JobState::of(&result.outcome)).map(doubt);
             match doubt {
                 Some(doubt) => (state, Some("report".to_owned()), Some(doubt), value),
                 None => (state, reason, message(&result.outcome), value),

@@ -77,7 +77,7 @@ mod tests {
             isolation: core::IsolationReport::unproven(core::IsolationMode::Strict, "a test"),
             network_policy_applied: core::NetworkPolicy::Restricted,
             warnings: vec!["w".into()],
-            report: Some(core::Report::default()),
+            report: Some(Box::default()),
         };
         let said = serde_json::to_value(&result).unwrap();
         let wire: JobResult = serde_json::from_value(said.clone()).unwrap();

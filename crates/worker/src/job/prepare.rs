@@ -27,9 +27,9 @@ pub(super) struct PreparedJob {
     pub(super) details: bool,
     pub(super) warnings: Vec<String>,
     /// Until the project is in its place.
-    pub(super) runner: Option<Runner>,
+    pub(super) runner: Option<Box<Runner>>,
     /// From then on.
-    pub(super) settled: Option<Settled>,
+    pub(super) settled: Option<Box<Settled>>,
 }
 
 pub(super) fn prepare(spec: JobSpec) -> Result<PreparedJob, InvalidValue> {

@@ -143,14 +143,16 @@ async fn execute(
 /// Puts everything into its place: the project, then the files, then the command of the tool that both are for.
 async fn stage(sandbox: &Arc<dyn Sandbox>, job: &mut PreparedJob) -> Result<(), JobError> {
     if let Some(runner) = &mut job.runner {
-        runner.unpack(sandbox).await?;
+        Box::pin(runner.unpack(sandbox)).await?;
     }
     for FileIn { path, mode, content } in std::mem::take(&mut job.files) {
         let written = sandbox.write_file(&path, mode, content).await;
         written.map_err(|source| JobError::FileIn { path: path.to_string(), source })?;
     }
     if let Some(runner) = job.runner.take() {
-        job.settled = Some(runner.settle(&**sandbox, &mut job.process.argv).await?);
+        // On the heap: few jobs have one, and every job would carry its state.
+        let settled = Box::pin(runner.settle(&**sandbox, &mut job.process.argv)).await?;
+        job.settled = Some(Box::new(settled));
     }
     Ok(())
 }
@@ -227,8 +229,8 @@ async fn attend(
     let evidence = Evidence { gathered: Gathered::default(), ..evidence };
     let mut result = conclude(job, ending, evidence, kept, duration);
     if let Some(settled) = settled {
-        let report = settled.report(gathered, &result.stdout, &result.stderr, &result.outcome).await;
-        result.report = Some(report);
+        let report = settled.report(gathered, &result.stdout, &result.stderr, &result.outcome);
+        result.report = Some(Box::new(Box::pin(report).await));
     }
     result
 }
@@ -276,7 +278,7 @@ async fn gather(
         }
     };
     let gathered = match &job.settled {
-        Some(settled) => settled.gather(sandbox, ending.forced).await,
+        Some(settled) => Box::pin(settled.gather(sandbox, ending.forced)).await,
         None => Gathered::default(),
     };
     let isolation = prove(sandbox, job).await;

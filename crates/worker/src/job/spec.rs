@@ -73,7 +73,7 @@ pub struct JobSpec {
     pub writable_root: bool,
     pub workspace_root: PathBuf,
     /// Of a test, a build, or a job of which files are expected.
-    pub runner: Option<Runner>,
+    pub runner: Option<Box<Runner>>,
 }
 
 impl JobSpec {

@@ -23,8 +23,14 @@ async fn words(kind: JobKind, files: &[(&str, &str)], args: &[&str]) -> Result<S
             content: Box::new(Cursor::new(content.as_bytes().to_vec())),
         })
         .collect();
-    spec.runner =
-        Some(Runner { kind, tool: None, project: None, report: None, expect: vec![], args: vec![] });
+    spec.runner = Some(Box::new(Runner {
+        kind,
+        tool: None,
+        project: None,
+        report: None,
+        expect: vec![],
+        args: vec![],
+    }));
     run(&backend, spec, &mut Discard, Cancellation::never()).await?;
     Ok(backend.started()[0].argv.join(" "))
 }
