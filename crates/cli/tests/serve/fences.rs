@@ -27,7 +27,9 @@ fn a_server_that_comes_back_after_its_lease_writes_nothing_and_ends_its_sandbox(
     let address = postgres.address("postgres");
     let folders = [Folder::new("fence-a"), Folder::new("fence-b")];
     let start = |folder: &Folder| Server::start(folder.path(), &["--database", &address, LEASE[0], LEASE[1]]);
-    let (asleep, awake) = (start(&folders[0]), start(&folders[1]));
+    let asleep = start(&folders[0]);
+    folders[1].share_key_of(&folders[0]);
+    let awake = start(&folders[1]);
     let (to_asleep, to_awake) = (Client::of(&asleep), at(&awake, &asleep.key));
     let body = r#"{"command":"echo early; sleep 4; echo late; sleep 314.153"}"#;
     let lost = id(&to_asleep.post("/v1/jobs", body).json());
@@ -94,6 +96,7 @@ fn a_run_whose_control_plane_sleeps_is_taken_over_by_another() {
         folders[0].path(),
         &["--database", &address, LEASE[0], LEASE[1]],
     );
+    folders[1].share_key_of(&folders[0]);
     let options = ["--database", &address, LEASE[0], LEASE[1], "--service-token-file", &shared];
     let second = Server::start_role(program(), "control", folders[1].path(), &options);
     let (to_first, to_second) = (Client::of(&first), at(&second, &first.key));

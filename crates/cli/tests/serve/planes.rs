@@ -26,7 +26,9 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
         }
         Server::start_role(&program.path(), "control", folders[at].path(), &options)
     };
-    let mut planes = [start(0), start(1)];
+    let first = start(0);
+    folders[1].share_key_of(&folders[0]);
+    let mut planes = [first, start(1)];
     let key = planes[0].key.clone();
     let controls = [&planes[0], &planes[1]];
     let workers =

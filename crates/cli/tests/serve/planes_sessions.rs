@@ -38,8 +38,7 @@ impl Planes {
         };
         planes.start_plane(0);
         planes.key = planes.planes[0].as_ref().expect("a plane").key.clone();
-        let master = |at: usize| planes.folders[at].path().join("master.key");
-        std::fs::copy(master(0), master(1)).expect("a copy of the key");
+        planes.folders[1].share_key_of(&planes.folders[0]);
         planes.start_plane(1);
         planes
     }
