@@ -65,7 +65,7 @@ async fn create(
 /// Without their secrets.
 #[utoipa::path(
     get, path = "/keys", operation_id = "key_list", tag = "keys",
-    params(("tenant" = Option<String>, Query, description = "Another tenant's, for an operator")),
+    params(("tenant" = Option<String>, Query, pattern = r"^[^\u0000]*$", description = "Another tenant's, for an operator")),
     responses((status = 200, description = "All keys of the tenant", body = KeyList), Always)
 )]
 async fn list(State(control): State<Control>, caller: Caller, query: Query) -> Answer {
@@ -92,7 +92,7 @@ async fn list(State(control): State<Control>, caller: Caller, query: Query) -> A
     delete, path = "/keys/{id}", operation_id = "key_delete", tag = "keys",
     params(
         ("id" = String, Path, description = "The key's id", example = "key-aaaaaaaaaaaaaaaa"),
-        ("tenant" = Option<String>, Query, description = "Another tenant's, for an operator"),
+        ("tenant" = Option<String>, Query, pattern = r"^[^\u0000]*$", description = "Another tenant's, for an operator"),
     ),
     responses((status = 204, description = "It was taken back"), Always, OfOne)
 )]

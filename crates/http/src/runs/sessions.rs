@@ -106,7 +106,7 @@ impl Runs {
 
     /// Ends a placement of a session, and every older one. When this returns, nothing of it runs any more.
     pub(super) async fn terminate_session(&self, id: &str, generation: i64) -> Result<(), Problem> {
-        let parsed = SessionId::parse("id", id)?;
+        let parsed = SessionId::parse("id", id).map_err(|_| not_here(id))?;
         let held = {
             let mut places = self.places();
             let last = places.over.get(id).map_or(generation, |(last, _)| generation.max(*last));
@@ -140,7 +140,7 @@ impl Runs {
         traceparent: &str,
     ) -> Result<(Run, bool), Problem> {
         let PlaceStep { generation, number, lease_ms, request } = order;
-        let session = SessionId::parse("id", id)?;
+        let session = SessionId::parse("id", id).map_err(|_| not_here(id))?;
         self.check_session(id, generation)?;
         let run = format!("{id}-{number}");
         let order = StepOrder { session, generation, number, request };
@@ -154,10 +154,7 @@ impl Runs {
         match self.places().held.get(id).map(|held| held.generation) {
             Some(known) if known == generation => Ok(()),
             Some(_) => Err(stale(id)),
-            None => {
-                let message = format!("the session {id} is not here");
-                Err(Problem::new(ErrorCode::NotFound, message, "it has ended, or was never started here"))
-            }
+            None => Err(not_here(id)),
         }
     }
 
@@ -188,6 +185,11 @@ impl Runs {
     pub(super) fn has_sessions_to_keep(&self) -> bool {
         self.places().held.values().any(|held| held.archives_on_drain)
     }
+}
+
+fn not_here(id: &str) -> Problem {
+    let message = format!("the session {id} is not here");
+    Problem::new(ErrorCode::NotFound, message, "it has ended, or was never started here")
 }
 
 fn stale(id: &str) -> Problem {
