@@ -148,12 +148,12 @@ async fn compare(language_name: &str, programs: &[Program], undo: fn(&str) -> St
 #[tokio::test]
 async fn thirty_python_programs_cannot_tell_warm_from_cold() {
     assert!(python::PROGRAMS.len() >= 30);
-    compare("python", &python::PROGRAMS, str::to_owned).await;
+    Box::pin(compare("python", &python::PROGRAMS, str::to_owned)).await;
 }
 
 #[tokio::test]
 async fn node_programs_cannot_tell_warm_from_cold() {
-    compare("node", &node::PROGRAMS, node::without_the_wait).await;
+    Box::pin(compare("node", &node::PROGRAMS, node::without_the_wait)).await;
 }
 
 /// Interpreters are started one by one, so that none shares a secret with another.
