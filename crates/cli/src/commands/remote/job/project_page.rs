@@ -88,8 +88,16 @@ fn rows_of(text: &mut String, head: &[&str], mut rows: Vec<Vec<String>>, all: u6
 
 fn test_row(test: &TestCase) -> Vec<String> {
     let status = if test.status == TestStatus::Errored { "errored" } else { "failed" };
-    let message = test.message.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
-    vec![status.to_owned(), end_of(&test.name, NAME), message.unwrap_or_default().trim().to_owned()]
+    vec![status.to_owned(), end_of(&test.name, NAME), gist(test.message.as_deref().unwrap_or_default())]
+}
+
+/// The line that says most: the first, but the last of a traceback.
+fn gist(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let is_traceback = first.starts_with("Traceback (most recent call last)");
+    let line = if is_traceback { lines.next_back().unwrap_or(first) } else { first };
+    line.to_owned()
 }
 
 fn diagnostic_row(said: &Diagnostic) -> Vec<String> {
@@ -140,6 +148,18 @@ fn end_of(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_traceback_the_end_is_shown() {
+        let traceback =
+            "Traceback (most recent call last):\n  File \"a.py\", line 1\n\nAssertionError: 1 != 2\n\n";
+        assert_eq!(gist(traceback), "AssertionError: 1 != 2");
+        assert_eq!(gist("\n one\ntwo"), "one");
+        assert_eq!(
+            (gist(""), gist("Traceback (most recent call last):")),
+            (String::new(), "Traceback (most recent call last):".to_owned())
+        );
+    }
 
     #[test]
     fn a_hostile_report_fits_the_terminal_and_moves_no_cursor() {
