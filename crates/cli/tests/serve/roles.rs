@@ -134,9 +134,14 @@ fn a_worker_without_authentication_is_this_machines_alone() {
     let renamed = at_worker.with_host("page.example").send("GET", run, "", "").expect("an answer");
     assert_eq!(renamed.status, 401);
     assert!(at_worker.get("/healthz").body.contains("authentication is off"));
-    let logged = std::fs::read_to_string(&log).expect("a log");
-    let uses: Vec<_> = logged.lines().filter(|line| line.contains("let through")).collect();
-    assert!(uses.len() == 1 && uses[0].contains(run), "{logged}");
+    let uses = || {
+        let logged = std::fs::read_to_string(&log).expect("a log");
+        logged.lines().filter(|line| line.contains("let through")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // What is logged is written a moment later.
+    wait_until("the use is in the log", || !uses().is_empty());
+    let uses = uses();
+    assert!(uses.len() == 1 && uses[0].contains(run), "{uses:?}");
     let words = ["worker", "--control", "http://127.0.0.1:1", "--dev-no-auth", "--listen", "0.0.0.0:0"];
     let tls = ["--tls-cert", "x", "--tls-key", "y"];
     for options in [&[][..], &tls] {
