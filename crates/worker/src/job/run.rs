@@ -219,10 +219,8 @@ async fn attend(
     let evidence = gather(sandbox, &mut job, &ending, &mut cancel).await;
     // Whoever still holds a stream goes with the sandbox. Where both are at their end, nothing has to be waited
     // for: dropping the sandbox ends what runs on, and its removal is nobody's time.
-    if !streams.at_end(live).await
-        && let Err(error) = sandbox.destroy().await
-    {
-        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
+    if !streams.at_end(live).await {
+        remove(sandbox, &ending, &mut job.warnings).await;
     }
     let kept = streams.drain(live).await;
     let (settled, gathered) = (job.settled.take(), evidence.gathered);
@@ -233,6 +231,16 @@ async fn attend(
         result.report = Some(Box::new(Box::pin(report).await));
     }
     result
+}
+
+/// Ends the sandbox. Of one that was lost, the outcome says so: that it cannot be asked to end is no other news.
+async fn remove(sandbox: &dyn Sandbox, ending: &Ending, warnings: &mut Vec<String>) {
+    let was_lost = matches!(ending.status, Some(Ok(ExitStatus::Lost)));
+    match sandbox.destroy().await {
+        Ok(()) => {}
+        Err(BackendError::Gone { .. }) if was_lost => {}
+        Err(error) => warnings.push(format!("the sandbox was not removed cleanly: {error}")),
+    }
 }
 
 /// What can only be learnt while the sandbox stands.
@@ -328,10 +336,8 @@ fn conclude(
 /// The result of a job that was cancelled before its process started.
 async fn cancelled_early(sandbox: &dyn Sandbox, mut job: PreparedJob, by: String) -> JobResult {
     let isolation = prove(sandbox, &job).await;
-    if let Err(error) = sandbox.destroy().await {
-        job.warnings.push(format!("the sandbox was not removed cleanly: {error}"));
-    }
     let ending = Ending { cause: Cause::Cancelled { by }, status: None, forced: true };
+    remove(sandbox, &ending, &mut job.warnings).await;
     let evidence = Evidence::none(isolation);
     conclude(job, ending, evidence, Kept::default(), Duration::ZERO)
 }

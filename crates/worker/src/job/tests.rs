@@ -99,6 +99,38 @@ async fn a_watcher_that_is_stuck_holds_up_neither_the_deadline_nor_the_rest() {
     assert_eq!(shown, result.stdout.bytes.len());
 }
 
+/// Leaves a child behind that holds the output, so that the sandbox is asked to end before the job is done.
+fn hold_output(guest: &mut Guest) {
+    let (mine, _) = tokio::io::duplex(1);
+    let held = std::mem::replace(&mut guest.stdout, mine);
+    guest.leave_behind(async move {
+        let _held = held;
+        std::future::pending().await
+    });
+}
+
+async fn orphan(mut guest: Guest, status: ExitStatus) -> ExitStatus {
+    guest.orphan_sandbox();
+    hold_output(&mut guest);
+    status
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_sandbox_is_said_once() {
+    let backend = FakeBackend::new().with_program("lost", |guest| orphan(guest, ExitStatus::Lost));
+    let result = done(&backend, command(&["lost"])).await;
+    assert_eq!((result.outcome, result.warnings), (Outcome::Lost, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_could_not_be_removed_is_said() {
+    let backend = FakeBackend::new().with_program("left", |guest| orphan(guest, ExitStatus::Exited(0)));
+    let result = done(&backend, command(&["left"])).await;
+    assert_eq!(result.outcome, Outcome::Exited { code: 0 });
+    let expected = "the sandbox was not removed cleanly: the sandbox is gone: nobody is left to ask";
+    assert_eq!(result.warnings, [expected]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn output_past_the_limit_is_counted_and_still_shown() {
     let backend = FakeBackend::new().with_program("flood", |mut guest: Guest| async move {
@@ -119,12 +151,7 @@ async fn output_past_the_limit_is_counted_and_still_shown() {
 async fn a_child_left_behind_does_not_hold_the_job() {
     let backend = FakeBackend::new().with_program("fork", |mut guest: Guest| async move {
         guest.print("parent").await;
-        let (mine, _) = tokio::io::duplex(1);
-        let held = std::mem::replace(&mut guest.stdout, mine);
-        guest.leave_behind(async move {
-            let _held = held;
-            std::future::pending().await
-        });
+        hold_output(&mut guest);
         ExitStatus::Exited(0)
     });
     let began = Instant::now();

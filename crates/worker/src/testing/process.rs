@@ -56,6 +56,11 @@ impl Guest {
         self.world.spawn(child);
     }
 
+    /// From now on nobody can be asked for the sandbox's end, as if its launcher were gone.
+    pub fn orphan_sandbox(&self) {
+        self.world.is_orphan.store(true, Ordering::SeqCst);
+    }
+
     pub fn change_files(&self, change: impl FnOnce(&mut FakeFiles)) {
         change(&mut lock(&self.world.files));
     }

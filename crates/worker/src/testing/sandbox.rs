@@ -28,6 +28,8 @@ pub(super) struct World {
     processes: Mutex<Vec<FakeProcess>>,
     running: Mutex<Vec<AbortHandle>>,
     gone: AtomicBool,
+    /// Whether nobody is left who could be asked for its end.
+    pub(super) is_orphan: AtomicBool,
 }
 
 impl World {
@@ -48,6 +50,7 @@ impl World {
             processes: Mutex::default(),
             running: Mutex::default(),
             gone: AtomicBool::new(false),
+            is_orphan: AtomicBool::new(false),
         }
     }
 
@@ -162,7 +165,10 @@ impl Sandbox for FakeSandbox {
         self.0.end();
         // Aborted tasks let go of their streams when the runtime next gets to them.
         tokio::task::yield_now().await;
-        Ok(())
+        match self.0.is_orphan.load(Ordering::SeqCst) {
+            true => Err(BackendError::Gone { cause: "nobody is left to ask".to_owned() }),
+            false => Ok(()),
+        }
     }
 }
 
