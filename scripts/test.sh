@@ -32,7 +32,7 @@ part_clippy() {
 
 # Includes conformance, layering, the replay of the fuzzers' corpus, and README.
 part_unit() {
-    cargo test --workspace
+    cargo test --workspace --no-fail-fast
 }
 
 part_schedules() {
