@@ -1,7 +1,7 @@
 //! The `cofferdam` command: names the concrete backend and hands it to the commands.
 //!
 //! Whatever has to happen while the process is still small and alone (forking the launcher) happens at the
-//! top of `main`, before arguments are read.
+//! top of `main`, before arguments are read; for `run`, even before `main`.
 
 mod args;
 mod backends;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
     // Only these make sandboxes, and it is worth the time of a fork to know that before parsing.
     let launcher = match word {
-        Some(word) if word == c"run" => Some(fork_launcher(false)),
+        Some(word) if word == c"run" => Some(early_launcher().unwrap_or_else(|| fork_launcher(false))),
         Some(word) if word == c"serve" || word == c"worker" => Some(fork_launcher(true)),
         Some(word) if word == c"image" && arguments::nth(2) == Some(c"check") => Some(fork_launcher(false)),
         _ => None,
@@ -50,6 +50,11 @@ fn main() -> ExitCode {
         other => backends::make(other),
     };
     commands::dispatch(std::env::args_os(), Parts { backend: Box::new(backend), checks: doctor })
+}
+
+/// The one that was forked before this function, where there was nothing in the way.
+fn early_launcher() -> Option<std::io::Result<LauncherHandle>> {
+    Some(cofferdam_early::launcher()?.map(LauncherHandle::new).map_err(Into::into))
 }
 
 /// `makes_spares` is for a host that makes many sandboxes.

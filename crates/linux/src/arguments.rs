@@ -11,7 +11,16 @@ static COUNT: AtomicI32 = AtomicI32::new(0);
 static FIRST: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
 
 /// glibc calls it before `main`, with what it got from the kernel.
-extern "C" fn remember(count: c_int, first: *const *const c_char, _: *const *const c_char) {
+extern "C" fn at_start(count: c_int, first: *const *const c_char, _: *const *const c_char) {
+    // SAFETY: this is what glibc got from the kernel.
+    unsafe { remember(count, first) };
+}
+
+/// Says where they are; for whoever glibc calls even before this module.
+///
+/// # Safety
+/// They are the count and the array that the kernel gave to this process.
+pub unsafe fn remember(count: c_int, first: *const *const c_char) {
     COUNT.store(count, Ordering::Relaxed);
     FIRST.store(first.cast_mut(), Ordering::Relaxed);
 }
@@ -19,7 +28,7 @@ extern "C" fn remember(count: c_int, first: *const *const c_char, _: *const *con
 // SAFETY: the section holds functions of exactly this type, called once each before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static REMEMBER: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = remember;
+static REMEMBER: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_start;
 
 /// The argument at a place, the program's own name being at 0.
 pub fn nth(index: usize) -> Option<&'static CStr> {

@@ -18,7 +18,7 @@ pub fn layer(folder: &str) -> Option<Layer> {
         "crates/reports" => 1,
         "crates/linux" | "crates/images" | "crates/egress" | "crates/identity" | "crates/artifacts" => 2,
         "crates/webhook" | "crates/kernels" | "crates/guest" => 2,
-        "crates/registry" => 3,
+        "crates/registry" | "crates/linux/early" => 3,
         _ if is_backend(folder) => 3,
         "crates/worker" | "crates/control" => 4,
         "crates/http" | "crates/mcp" | "crates/client" | "crates/remote" => 5,

@@ -1,6 +1,6 @@
 //! Init's own restrictions, in the order in which the kernel needs them.
 
-use super::{InitPlan, Kit, StageResult};
+use super::{InitPlan, Kit, NamespaceIds, StageResult};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, landlock, seccomp};
@@ -41,11 +41,11 @@ fn close_all_but(keep: &[RawFd]) -> sys::Result<()> {
     sys::close_range(next, u32::MAX)
 }
 
-/// Waits for the id maps and takes on the sandbox's root id.
-pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult {
-    let mut byte = [0u8; 1];
-    let synced = match sys::read(plan.sync, &mut byte) {
-        Ok(1) => Ok(()),
+/// Waits for the id maps and takes on the sandbox's root id. Returns the launcher's namespaces.
+pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult<NamespaceIds> {
+    let mut ids = [0u8; NamespaceIds::BYTES];
+    let synced = match sys::read(plan.sync, &mut ids) {
+        Ok(NamespaceIds::BYTES) => Ok(()),
         Ok(_) => Err(Errno(libc::EPIPE)),
         Err(errno) => Err(errno),
     };
@@ -66,7 +66,7 @@ pub(super) fn become_root(plan: &InitPlan<'_>) -> StageResult {
     // The change of ids hid this process from itself; nobody else is in the sandbox yet, and `late` hides it again.
     plan.at(Stage::Identity, sys::prctl(libc::PR_SET_DUMPABLE, 1, 0))?;
     sys::umask(0);
-    Ok(())
+    Ok(NamespaceIds::from_bytes(ids))
 }
 
 /// Every change of this process's ids, also of those for files, takes it away again.
@@ -80,8 +80,12 @@ const SHARED_COUNTS: [(&CStr, &[u8]); 2] =
     [(c"/proc/sys/user/max_inotify_instances", b"16"), (c"/proc/sys/user/max_inotify_watches", b"8192")];
 
 /// Settings that are made through the launcher's /proc, as the sandbox's own will be read-only.
-pub(super) fn through_host_proc(plan: &InitPlan<'_>, seen: &mut ControlSet) -> StageResult {
-    super::probe::namespaces(plan, seen);
+pub(super) fn through_host_proc(
+    plan: &InitPlan<'_>,
+    outside: NamespaceIds,
+    seen: &mut ControlSet,
+) -> StageResult {
+    super::probe::namespaces(outside, seen);
     if !plan.leaves_out(Control::NamespaceLimits) {
         plan.at(Stage::NamespaceLimits, write_and_prove(c"/proc/sys/user/max_user_namespaces", b"0"))?;
         seen.insert(Control::NamespaceLimits);
@@ -170,5 +174,5 @@ pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
     let workspace = sys::open(sys::CWD, c"/workspace", libc::O_PATH | libc::O_DIRECTORY, 0);
     let workspace = plan.at(Stage::Workspace, workspace)?.into_raw_fd();
     let bounding_empty = caps::bounding_empty(plan.last_capability);
-    Ok(Kit { landlock, canary: None, bounding_empty, signals, workspace })
+    Ok(Kit { launcher_cgroups: 0, landlock, canary: None, bounding_empty, signals, workspace })
 }

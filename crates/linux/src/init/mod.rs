@@ -25,7 +25,7 @@ use std::ffi::CString;
 use std::os::fd::RawFd;
 
 /// The inode numbers of the launcher's namespaces, which a sandbox's must all differ from.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NamespaceIds {
     pub(crate) user: u64,
     pub(crate) pid: u64,
@@ -34,6 +34,29 @@ pub(crate) struct NamespaceIds {
     pub(crate) ipc: u64,
     pub(crate) uts: u64,
     pub(crate) cgroup: u64,
+}
+
+impl NamespaceIds {
+    pub(crate) const BYTES: usize = 7 * 8;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let each = [self.user, self.pid, self.mount, self.net, self.ipc, self.uts, self.cgroup];
+        for (place, id) in bytes.chunks_exact_mut(8).zip(each) {
+            place.copy_from_slice(&id.to_ne_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let id = |i: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[i * 8..i * 8 + 8]);
+            u64::from_ne_bytes(word)
+        };
+        let [user, pid, mount, net, ipc, uts, cgroup] = std::array::from_fn(id);
+        Self { user, pid, mount, net, ipc, uts, cgroup }
+    }
 }
 
 /// An overlay: where it goes and the kernel's options for it.
@@ -61,7 +84,8 @@ pub(crate) struct Upper {
 #[derive(Debug)]
 pub(crate) struct InitPlan<'l> {
     pub(crate) control: RawFd,
-    /// Readable when the launcher has mapped the ids, and at its end when the launcher is gone, however it went.
+    /// Says, when the launcher has mapped the ids, which namespaces are its own, and is at its end when the launcher
+    /// is gone, however it went.
     pub(crate) sync: RawFd,
     /// Whether the network namespace was made ahead, with its loopback up.
     pub(crate) has_network: bool,
@@ -83,7 +107,6 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) terminal: bool,
     pub(crate) landlock_abi: u32,
     pub(crate) last_capability: u32,
-    pub(crate) launcher_namespaces: NamespaceIds,
     pub(crate) launcher_keyring: usize,
     pub(crate) init_filter: &'l Program,
     pub(crate) payload_filter: &'l Program,
@@ -139,6 +162,7 @@ pub(crate) fn run(plan: &InitPlan<'_>) -> ! {
 /// What init holds on to after the set-up.
 #[derive(Debug)]
 pub(crate) struct Kit {
+    pub(crate) launcher_cgroups: u64,
     pub(crate) landlock: Option<RawFd>,
     /// A folder outside of the root, with a file that only Landlock keeps from being written.
     pub(crate) canary: Option<RawFd>,
@@ -152,10 +176,10 @@ fn build(plan: &InitPlan<'_>) -> StageResult<(ControlSet, Kit)> {
     let mut seen = plan.proven;
     lockdown::early(plan, &mut seen)?;
     mounts::before_ids(plan)?;
-    lockdown::become_root(plan)?;
-    lockdown::through_host_proc(plan, &mut seen)?;
+    let outside = lockdown::become_root(plan)?;
+    lockdown::through_host_proc(plan, outside, &mut seen)?;
     let canary = mounts::with_ids(plan)?;
-    let kit = Kit { canary, ..lockdown::late(plan)? };
+    let kit = Kit { canary, launcher_cgroups: outside.cgroup, ..lockdown::late(plan)? };
     probe::init(plan, &mut seen);
     let missing = plan.required.minus(seen).minus(payload::CONTROLS).minus(serve::CONTROLS);
     if missing.is_empty() {
@@ -174,5 +198,16 @@ pub(crate) fn send_with(control: RawFd, event: Event, fds: &[RawFd]) {
     let mut buffer = [0; EVENT_BYTES];
     if let Ok(message) = event.encode(&mut buffer) {
         let _ = socket::send(control, message, fds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_cross_the_pipe_each_in_its_place() {
+        let ids = NamespaceIds { user: 1, pid: 2, mount: 3, net: 4, ipc: 5, uts: 6, cgroup: u64::MAX };
+        assert_eq!(NamespaceIds::from_bytes(ids.to_bytes()), ids);
     }
 }

@@ -1,6 +1,6 @@
 //! The proofs behind the isolation report: each control is looked at from inside, after the fact.
 
-use super::{InitPlan, Kit};
+use super::{InitPlan, Kit, NamespaceIds};
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps};
 use cofferdam_core::Control;
@@ -12,8 +12,7 @@ fn namespace(path: &CStr, of_launcher: u64) -> bool {
 }
 
 /// Compares the namespaces with the launcher's; needs the launcher's /proc.
-pub(super) fn namespaces(plan: &InitPlan<'_>, seen: &mut ControlSet) {
-    let host = plan.launcher_namespaces;
+pub(super) fn namespaces(host: NamespaceIds, seen: &mut ControlSet) {
     seen.set(Control::UserNamespace, namespace(c"/proc/self/ns/user", host.user));
     seen.set(Control::PidNamespace, namespace(c"/proc/self/ns/pid", host.pid) && sys::getpid() == 1);
     seen.set(Control::MountNamespace, namespace(c"/proc/self/ns/mnt", host.mount));
@@ -128,8 +127,7 @@ fn filtered(number: libc::c_long) -> bool {
 
 /// What holds for one process, looked at by itself just before it executes its program.
 pub(super) fn payload(plan: &InitPlan<'_>, kit: &Kit, seen: &mut ControlSet) {
-    let host = plan.launcher_namespaces;
-    seen.set(Control::CgroupNamespace, namespace(c"/proc/thread-self/ns/cgroup", host.cgroup));
+    seen.set(Control::CgroupNamespace, namespace(c"/proc/thread-self/ns/cgroup", kit.launcher_cgroups));
     seen.set(Control::Groups, sys::group_count() == Ok(0));
     // The bounding set is init's, which looked at it once for all that inherit it.
     seen.set(Control::Capabilities, caps::any() == Ok(0) && kit.bounding_empty);

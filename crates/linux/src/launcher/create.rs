@@ -2,7 +2,7 @@
 
 use super::messages::CreateRequest;
 use super::rootless::Ids;
-use super::{Launcher, Live, layers, network};
+use super::{Launcher, Live, layers, network, staging};
 use crate::init::{self, InitPlan, Overlay, Upper};
 use crate::slots::{self, IDS_PER_SLOT};
 use crate::stage::Stage;
@@ -125,7 +125,8 @@ impl Launcher {
             Some(Stage::IdMap) => Err(Errno(libc::EIO)),
             _ => map_ids(pid, self.ids, owner, request),
         };
-        if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), b"g").map(drop)) {
+        let outside = self.namespaces.get_or_init(staging::own_namespaces).to_bytes();
+        if let Err(errno) = mapped.and_then(|()| sys::write(go.as_raw_fd(), &outside).map(drop)) {
             let _ = sys::pidfd_kill(pidfd.as_raw_fd(), libc::SIGKILL);
             let _ = sys::wait_pid(pid);
             return Err((Stage::IdMap, errno));
@@ -188,7 +189,6 @@ impl Launcher {
             terminal: request.terminal,
             landlock_abi: self.landlock_abi,
             last_capability: self.last_capability,
-            launcher_namespaces: self.namespaces,
             launcher_keyring: self.keyring,
             init_filter: seccomp::init(),
             payload_filter: if self.ids == Ids::One { seccomp::payload_one_id() } else { seccomp::payload() },

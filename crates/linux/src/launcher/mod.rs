@@ -25,6 +25,7 @@ use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use crate::{ControlSet, caps, clone, disk, landlock, socket};
 use cofferdam_core::Control;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -112,7 +113,8 @@ struct Launcher {
     live: HashMap<u32, Live>,
     /// Those that could not be ended: what they hold stays theirs for as long as this process lives.
     set_aside: Vec<Live>,
-    namespaces: NamespaceIds,
+    /// Its own. Looked at while the first init is busy with its mounts, which is nobody's time.
+    namespaces: OnceCell<NamespaceIds>,
     keyring: usize,
     landlock_abi: u32,
     last_capability: u32,
@@ -167,8 +169,12 @@ impl Launcher {
         staging::enter(ids).map_err(at(Stage::Propagation))?;
         point(Stage::Propagation)?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
-        let namespaces = staging::own_namespaces();
         let home_network = network::own();
+        let namespaces = OnceCell::new();
+        if home_network.is_none() {
+            // It is about to leave one of them for that of the first sandbox.
+            let _ = namespaces.set(staging::own_namespaces());
+        }
         let spare_network = match leave_out.has(Control::NetNamespace) {
             false => network::make(home_network.as_ref()).ok(),
             // Without root this process stays in what it makes, which would be a wall of its own.
