@@ -123,7 +123,10 @@ async function main() {
   fs.writeFileSync(`${folder}/terminal.png`, Buffer.from(data, "base64"));
   await page.type("exit 3\n");
   await page.until("state", "the end is told", (shown) => shown === "ended with 3");
+  // It writes to its profile until its end, and whoever waits for this program removes that.
+  const ended = new Promise((resolve) => chromium.once("exit", resolve));
   await command("Browser.close");
+  await ended;
 }
 
 main().then(
