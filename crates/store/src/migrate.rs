@@ -19,6 +19,7 @@ const STEPS: &[(i64, &str)] = &[
     (11, include_str!("../migrations/0011_worker_problems.sql")),
     (12, include_str!("../migrations/0012_apart.sql")),
     (13, include_str!("../migrations/0013_keys.sql")),
+    (14, include_str!("../migrations/0014_images.sql")),
 ];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.

@@ -245,10 +245,9 @@ impl crate::writer::Act<()> for Delete {
         for row in snapshots {
             archives::destroy_keys(connection, &row.try_get::<String, _>(0)?).await?;
         }
-        sqlx::query("DELETE FROM secrets WHERE tenant_id = $1")
-            .bind(self.id.as_str())
-            .execute(&mut *connection)
-            .await?;
+        for statement in ["DELETE FROM secrets WHERE tenant_id = $1", "DELETE FROM images WHERE owner = $1"] {
+            sqlx::query(statement).bind(self.id.as_str()).execute(&mut *connection).await?;
+        }
         sqlx::query("UPDATE keys SET revoked_at_ms = COALESCE(revoked_at_ms, $1) WHERE tenant_id = $2")
             .bind(self.event.at_ms)
             .bind(self.id)

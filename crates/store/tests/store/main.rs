@@ -12,6 +12,7 @@ mod delete;
 mod files;
 mod guards;
 mod idempotency;
+mod images;
 mod jobs;
 mod key_use;
 mod keys;
@@ -97,6 +98,8 @@ on_both_engines! {
         half_removed_output_is_not_taken_for_all_of_it, only_jobs_that_ended_long_ago_go,
         a_chain_is_whole_without_its_beginning, a_chain_without_its_beginning_still_tells_on_who_was_at_it,
         a_broken_chain_is_not_cut, jobs_come_in_while_others_go;
+    images: a_tenant_sees_its_own_images_and_everybodys, images_are_found_by_their_profile,
+        a_name_is_of_one_image_of_an_owner, only_an_owners_image_is_taken_out;
     planes: a_plane_is_there_for_as_long_as_it_says, steps_of_a_gone_plane_are_lost_and_those_of_others_run,
         what_a_gone_plane_had_begun_is_found_once, a_place_is_known_whosever_the_session_is;
     pausing:
