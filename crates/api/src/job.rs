@@ -80,7 +80,8 @@ pub struct JobRequest {
     /// The root filesystem: `host`, or where the server allows it, an image of its store, as `NAME:TAG` or by digest.
     #[schema(example = "host")]
     pub image: Option<String>,
-    /// In the place of an image: a named set of tools, such as `python-tools`.
+    /// In the place of an image: a named set of tools. It is the newest image that is registered for it, see
+    /// `GET /v1/images`.
     pub profile: Option<String>,
     /// Your own id for what the job serves; the job's own, unless given.
     #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]

@@ -10,6 +10,7 @@ mod feed;
 mod file;
 pub mod frame;
 mod health;
+mod image;
 mod job;
 mod key;
 mod objects;
@@ -39,6 +40,10 @@ pub use file::{
     FileMatches, FolderRequest, MoveRequest, WatchReadyData,
 };
 pub use health::{BackendState, Health};
+pub use image::{
+    CheckedProfile, Image, ImageCheck, ImageCheckRow, ImageCheckState, ImageFinding, ImageList, ImageRequest,
+    ImageVisibility,
+};
 pub use job::{
     Command, InlineFile, Job, JobList, JobRequest, JobStatus, LANGUAGES, LimitsRequest, Retries, RetryCause,
     RetryPolicy, RunnerRequest, TOOLS,

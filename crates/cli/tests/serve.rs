@@ -30,6 +30,8 @@ mod faults;
 mod fences;
 #[path = "serve/identity.rs"]
 mod identity;
+#[path = "serve/images.rs"]
+mod images;
 #[path = "serve/invariants.rs"]
 mod invariants;
 #[path = "serve/keeping.rs"]

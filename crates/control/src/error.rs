@@ -1,5 +1,6 @@
 //! Why a verb did not do what it was asked.
 
+use cofferdam_api::ImageCheck;
 use cofferdam_artifacts::ArtifactError;
 use cofferdam_core::{EndCause, InvalidValue, JobState, SessionState};
 use cofferdam_policy::Denial;
@@ -12,6 +13,10 @@ pub enum ControlError {
     /// A field cannot have that value; nothing was kept.
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
+
+    /// An image that is not what it is to be registered as; nothing was kept.
+    #[error("{why}")]
+    ImageRefused { why: InvalidValue, check: Box<ImageCheck> },
 
     /// More than the operator allows; nothing was kept.
     #[error("{field}: {value} is more than {maximum}, which is the most that this server allows")]

@@ -24,6 +24,10 @@ pub(crate) fn snapshot() -> Result<String> {
     random().map(|bytes| encode_id("snp", bytes))
 }
 
+pub(crate) fn image() -> Result<String> {
+    random().map(|bytes| encode_id("img", bytes))
+}
+
 pub(crate) fn step() -> Result<StepId> {
     random().map(StepId::from_random)
 }

@@ -1,6 +1,7 @@
 //! The way to what runs jobs: in this process, or elsewhere.
 
 use crate::artifacts::ArtifactDesk;
+use crate::image_worker::ImageWorker;
 use crate::session_worker::{SecretFile, SessionWorker};
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
@@ -127,6 +128,11 @@ pub trait Worker: Send + Sync {
 
     /// The way to its sessions, where it has any.
     fn sessions(&self) -> Option<&dyn SessionWorker> {
+        None
+    }
+
+    /// The way to its images, where it has any.
+    fn images(&self) -> Option<&dyn ImageWorker> {
         None
     }
 

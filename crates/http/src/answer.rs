@@ -81,6 +81,11 @@ impl From<ControlError> for Problem {
         let text = error.to_string();
         match error {
             ControlError::Invalid(error) => error.into(),
+            ControlError::ImageRefused { why, check } => {
+                let mut problem = Self::from(why);
+                problem.details["check"] = serde_json::to_value(check).unwrap_or_default();
+                problem
+            }
             ControlError::AboveMaximum { field, value, maximum } => {
                 let mut problem = Self::new(ErrorCode::Invalid, text, format!("ask for at most {maximum}"));
                 problem.details = json!({"field": field, "value": value, "maximum": maximum});

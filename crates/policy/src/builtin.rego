@@ -50,6 +50,13 @@ scope_of := {
 	"secret.list": "secrets:read",
 	"secret.delete": "secrets:write",
 	"secret.use": "secrets:use",
+	"image.register": "images:write",
+	"image.list": "images:read",
+	"image.get": "images:read",
+	"image.check": "images:write",
+	"image.unregister": "images:write",
+	"image.publish": "images:write",
+	"image.withdraw": "images:write",
 	"tenant.create": "tenants:write",
 	"tenant.list": "tenants:read",
 	"tenant.get": "tenants:read",
@@ -63,6 +70,9 @@ is_operator if "operator" in input.principal.scopes
 is_operators_action if startswith(input.action, "tenant.")
 
 is_operators_action if startswith(input.action, "worker.")
+
+# Images that all tenants see.
+is_operators_action if input.action in {"image.publish", "image.withdraw"}
 
 # The numbers are those of the whole process, and so of all tenants.
 is_operators_action if input.action == "metrics.read"

@@ -82,10 +82,19 @@ pub enum Action {
     SecretList,
     SecretDelete,
     SecretUse,
+    ImageRegister,
+    ImageList,
+    ImageGet,
+    ImageCheck,
+    ImageUnregister,
+    /// Registers an image that all tenants see.
+    ImagePublish,
+    /// Takes it back.
+    ImageWithdraw,
 }
 
 impl Action {
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 57] = [
         Self::JobCreate,
         Self::JobGet,
         Self::JobList,
@@ -136,6 +145,13 @@ impl Action {
         Self::SecretList,
         Self::SecretDelete,
         Self::SecretUse,
+        Self::ImageRegister,
+        Self::ImageList,
+        Self::ImageGet,
+        Self::ImageCheck,
+        Self::ImageUnregister,
+        Self::ImagePublish,
+        Self::ImageWithdraw,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -190,6 +206,13 @@ impl Action {
             Self::SecretList => "secret.list",
             Self::SecretDelete => "secret.delete",
             Self::SecretUse => "secret.use",
+            Self::ImageRegister => "image.register",
+            Self::ImageList => "image.list",
+            Self::ImageGet => "image.get",
+            Self::ImageCheck => "image.check",
+            Self::ImageUnregister => "image.unregister",
+            Self::ImagePublish => "image.publish",
+            Self::ImageWithdraw => "image.withdraw",
         }
     }
 }
@@ -397,6 +420,9 @@ mod tests {
         for action in Action::ALL.into_iter().filter(|action| action.as_str().starts_with("tenant.")) {
             assert_eq!(rule(policy.decide(&admin, action, "ten-a", None)), "operator", "{action:?}");
             assert!(policy.decide(&operator, action, "ten-a", None).is_ok(), "{action:?}");
+        }
+        for action in [Action::ImagePublish, Action::ImageWithdraw] {
+            assert_eq!(rule(policy.decide(&admin, action, "ten-a", None)), "operator", "{action:?}");
         }
         let reader = principal(&["operator", "tenants:read"]);
         assert!(policy.decide(&reader, Action::TenantList, "ten-a", None).is_ok());

@@ -35,7 +35,7 @@ impl Place {
     pub(super) fn of(request: &JobRequest) -> Result<Option<Self>, InvalidValue> {
         let named = request.image.as_deref().filter(|image| *image != HOST);
         let image = match (&request.profile, named) {
-            // A profile is the image of that name.
+            // A job that waits since before images were registered: its profile is the image of that name.
             (Some(profile), _) => {
                 Some(ImageRef::parse("profile", &Profile::by_name("profile", profile)?.name)?)
             }
@@ -51,6 +51,10 @@ impl Place {
 impl Elsewhere {
     pub(super) fn new(backends: Vec<Arc<dyn Backend>>, store: Store) -> Self {
         Self { backends, store: Some(store) }
+    }
+
+    pub(super) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
     }
 
     pub(super) fn backends(&self) -> &[Arc<dyn Backend>] {

@@ -2,13 +2,14 @@
 
 use super::desk::Desk;
 use super::elsewhere::{Elsewhere, Place};
+use super::local_images::LocalImages;
 use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_backend::{Backend, Reader};
 use cofferdam_control::{
-    ArtifactDesk, BackendHealth, Checker, Health, OutputSink, RunEnd, RunOrder, RunSignals, SecretFile,
-    SessionWorker, Stream, Worker, WorkerCounts,
+    ArtifactDesk, BackendHealth, Checker, Health, ImageWorker, OutputSink, RunEnd, RunOrder, RunSignals,
+    SecretFile, SessionWorker, Stream, Worker, WorkerCounts,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_worker::runtime::by_name;
@@ -31,6 +32,7 @@ pub(super) struct LocalWorker {
     sessions: LocalSessions,
     backend: Arc<dyn Backend>,
     elsewhere: Elsewhere,
+    images: Option<LocalImages>,
 }
 
 impl LocalWorker {
@@ -45,7 +47,8 @@ impl LocalWorker {
         let sessions = LocalSessions::start(&pool);
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
-        Self { pool, sessions, backend, elsewhere }
+        let images = elsewhere.store().map(|store| LocalImages::new(store.clone(), Arc::clone(&backend)));
+        Self { pool, sessions, backend, elsewhere, images }
     }
 }
 
@@ -86,6 +89,10 @@ impl Checker for RequestChecker {
 impl Worker for LocalWorker {
     fn sessions(&self) -> Option<&dyn SessionWorker> {
         Some(&self.sessions)
+    }
+
+    fn images(&self) -> Option<&dyn ImageWorker> {
+        self.images.as_ref().map(|images| images as _)
     }
 
     async fn backends(&self) -> Vec<BackendHealth> {

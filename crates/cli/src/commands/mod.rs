@@ -11,6 +11,7 @@ mod desk;
 mod doctor;
 mod elsewhere;
 mod image;
+mod local_images;
 mod local_sessions;
 mod local_worker;
 mod master_key;

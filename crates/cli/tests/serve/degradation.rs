@@ -72,8 +72,13 @@ fn request(action: Action) -> Option<(&'static str, &'static str, &'static str)>
         Action::SecretPut => ("PUT", "/v1/secrets/a", r#"{"value":"x"}"#),
         Action::SecretList => ("GET", "/v1/secrets", ""),
         Action::SecretDelete => ("DELETE", "/v1/secrets/none", ""),
+        Action::ImageRegister => ("POST", "/v1/images", r#"{"name":"a","profiles":["base-tools"]}"#),
+        Action::ImageList => ("GET", "/v1/images", ""),
+        Action::ImageGet => ("GET", "/v1/images/img-none", ""),
+        Action::ImageCheck => ("POST", "/v1/images/img-none/check", ""),
+        Action::ImageUnregister => ("DELETE", "/v1/images/img-none", ""),
         // It does not end; its head is all that is looked at. And what is a part of another request.
-        Action::EventList | Action::SecretUse => return None,
+        Action::EventList | Action::SecretUse | Action::ImagePublish | Action::ImageWithdraw => return None,
     })
 }
 

@@ -45,6 +45,8 @@ impl Control {
         check(&request)?;
         check_job_secrets(&request)?;
         self.parts.settings.backends.check(&request)?;
+        let profile = request.profile.clone();
+        self.settle_profile(permit, &mut request).await?;
         self.parts.settings.limits.apply(&mut request)?;
         let limits = self.parts.checker.check(&request)?;
         let inputs = self.check_inputs(permit, &named_by(&request)).await?;
@@ -86,6 +88,10 @@ impl Control {
         });
         if let Some(names) = names(request.secrets.as_ref()) {
             details["secrets_attached"] = names;
+        }
+        if let Some(profile) = profile {
+            details["profile"] = json!(profile);
+            details["image"] = json!(request.image);
         }
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
         let claim = room.as_ref().map(|room| self.new_claim(room));

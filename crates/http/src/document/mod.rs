@@ -34,6 +34,7 @@ use utoipa::{Modify, OpenApi};
         (name = "jobs", description = "One-shot work: a sandbox, one process, its output, and it is gone"),
         (name = "secrets", description = "Values that jobs and sessions are given as files"),
         (name = "sessions", description = "Sandboxes that stay, and the steps that run in them"),
+        (name = "images", description = "Root filesystems that jobs may ask for by a profile"),
         (name = "artifacts", description = "Bytes that outlive a sandbox"),
         (name = "keys", description = "Who may do what. A secret is shown once"),
         (name = "tenants", description = "Who owns, and how much each may have. For an operator"),

@@ -6,6 +6,7 @@ mod audit;
 mod docs;
 mod events;
 mod health;
+mod images;
 mod jobs;
 mod keys;
 mod metrics;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> OpenApiRouter<Control> {
         .merge(sessions::routes())
         .merge(snapshots::routes())
         .merge(secrets::routes())
+        .merge(images::routes())
         .merge(keys::routes())
         .merge(artifacts::routes())
         .merge(audit::routes())

@@ -1,12 +1,13 @@
 //! A control plane on a store of its own, whose worker only pretends, and a server before it.
 
+use crate::idle_images::IdleImages;
 use crate::idle_sessions::IdleSessions;
 use async_trait::async_trait;
 use cofferdam_api::JobRequest;
 use cofferdam_artifacts::{Location as Place, MasterKey, Vault};
 use cofferdam_control::{
-    Capacity, Checker, Control, FIRST_TENANT, Offer, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker,
-    Settings, SigningSettings, Worker, Workers,
+    Capacity, Checker, Control, FIRST_TENANT, ImageWorker, Offer, OutputSink, RunEnd, RunOrder, RunSignals,
+    SessionWorker, Settings, SigningSettings, Worker, Workers,
 };
 use cofferdam_core::{InvalidValue, Limits};
 use cofferdam_http::{HttpSettings, Tls};
@@ -25,6 +26,10 @@ struct Idle;
 impl Worker for Idle {
     fn sessions(&self) -> Option<&dyn SessionWorker> {
         Some(&IdleSessions)
+    }
+
+    fn images(&self) -> Option<&dyn ImageWorker> {
+        Some(&IdleImages)
     }
 
     async fn run(&self, run: RunOrder, _: &mut dyn OutputSink, _: RunSignals) -> RunEnd {

@@ -4,7 +4,7 @@
 use crate::bed::Bed;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use cofferdam_control::Settings;
+use cofferdam_control::{BackendSettings, Settings};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -63,11 +63,15 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name}: {value}")).to_owned()
 }
 
+fn with_images() -> Settings {
+    Settings { backends: BackendSettings { images: true }, ..Settings::default() }
+}
+
 /// The callers, each with its key.
 async fn callers(bed: &Bed) -> Vec<(&'static str, Option<String>)> {
     let key = async |body: Value| Some(text(&make(bed, "/v1/keys", body).await, "secret"));
     let other = text(&make(bed, "/v1/tenants", json!({"name": "other"})).await, "id");
-    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read", "sessions:read"];
+    let reader = ["jobs:read", "keys:read", "audit:read", "artifacts:read", "sessions:read", "images:read"];
     let writer =
         ["jobs:read", "jobs:write", "artifacts:read", "artifacts:write", "sessions:read", "sessions:write"];
     vec![
@@ -103,6 +107,10 @@ async fn place(bed: &Bed, path: &str, number: usize) -> String {
         }
         _ if path.starts_with("/v1/artifacts/") => {
             text(&make(bed, "/v1/artifacts", json!({"name": "x", "size_bytes": 1})).await, "id")
+        }
+        _ if path.starts_with("/v1/images/") => {
+            let image = json!({"name": format!("app:{number}"), "profiles": ["base-tools"]});
+            text(&make(bed, "/v1/images", image).await, "id")
         }
         _ => panic!("{path} is new: say here what its id is of"),
     };
@@ -154,6 +162,8 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/sessions/{id}/processes/{number}/tickets") => Some(json!({})),
         ("POST", "/v1/sessions/{id}/processes/{number}/signal") => Some(json!({"signal": 15})),
         ("POST", "/v1/sessions/{id}/processes/{number}/resize") => Some(json!({"rows": 1, "columns": 1})),
+        ("POST", "/v1/images") => Some(json!({"name": format!("new:{number}"), "profiles": ["base-tools"]})),
+        ("POST", "/v1/images/{id}/check") => None,
         ("POST", "/v1/tenants") => Some(json!({"name": format!("new{number}")})),
         ("PATCH", "/v1/tenants/{id}") => Some(json!({"quotas": {"max_running": 1}})),
         _ => panic!("{method} {path} is new: say here what it is sent"),
@@ -162,7 +172,7 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_endpoint_answers_every_caller_as_agreed() {
-    let bed = Bed::new(Settings::default()).await;
+    let bed = Bed::new(with_images()).await;
     let callers = callers(&bed).await;
     let names: Vec<_> = callers.iter().map(|(name, _)| *name).collect();
     let mut table =
@@ -189,7 +199,7 @@ async fn every_endpoint_answers_every_caller_as_agreed() {
 /// What is another's and what is nobody's cannot be told apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
-    let bed = Bed::new(Settings::default()).await;
+    let bed = Bed::new(with_images()).await;
     let callers = callers(&bed).await;
     let foreign =
         callers.iter().find(|(name, _)| *name == "other tenant").and_then(|(_, key)| key.clone()).unwrap();
@@ -204,6 +214,7 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
             "artifacts" => "art-aaaaaaaaaaaaaaaa",
             "sessions" => "ses-aaaaaaaaaaaaaaaa",
             "snapshots" => "snp-aaaaaaaaaaaaaaaa",
+            "images" => "img-aaaaaaaaaaaaaaaa",
             _ => "ten-aaaaaaaaaaaaaaaa",
         };
         let none = there.replace(&id_in(&there), none);
@@ -223,4 +234,34 @@ async fn a_foreign_id_is_answered_as_one_that_is_not_there() {
 fn id_in(path: &str) -> String {
     let is_id = |part: &&str| part.len() == 20 && part.as_bytes()[3] == b'-';
     path.split(['/', '?']).find(is_id).unwrap_or_else(|| panic!("no id in {path}")).to_owned()
+}
+
+/// An image for all tenants is an operator's: others see it, and neither make nor take it.
+#[tokio::test(flavor = "multi_thread")]
+async fn everybodys_images_are_the_operators() {
+    let bed = Bed::new(with_images()).await;
+    let callers = callers(&bed).await;
+    let key =
+        |wanted: &str| callers.iter().find(|(name, _)| *name == wanted).and_then(|(_, key)| key.clone());
+    let (admin, other) = (key("admin").unwrap(), key("other tenant").unwrap());
+    let image = json!({"name": "all:1", "profiles": ["base-tools"], "visibility": "global"});
+    let (status, denied) = ask(&bed, "POST", "/v1/images", Some(&admin), Some(image.clone())).await;
+    assert_eq!((status.as_u16(), &denied["error"]["details"]["rule"]), (403, &json!("operator")), "{denied}");
+    let made = make(&bed, "/v1/images", image).await;
+    let path = format!("/v1/images/{}", text(&made, "id"));
+    for key in [&admin, &other] {
+        let (status, seen) = ask(&bed, "GET", &path, Some(key), None).await;
+        assert_eq!((status.as_u16(), &seen["visibility"]), (200, &json!("global")), "{seen}");
+        assert_eq!(seen["created_by"], Value::Null, "{seen}");
+        let (status, denied) = ask(&bed, "DELETE", &path, Some(key), None).await;
+        assert_eq!(
+            (status.as_u16(), &denied["error"]["details"]["rule"]),
+            (403, &json!("operator")),
+            "{denied}"
+        );
+    }
+    let (status, _) = ask(&bed, "DELETE", &path, Some(&bed.key), None).await;
+    assert_eq!(status.as_u16(), 204);
+    let (status, _) = ask(&bed, "GET", &path, Some(&other), None).await;
+    assert_eq!(status.as_u16(), 404);
 }

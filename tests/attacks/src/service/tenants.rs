@@ -189,6 +189,8 @@ pub(crate) fn foreign(ground: &Ground) -> Outcome {
             "tenants" => (&[&tenant], "ten-aaaaaaaaaaaaaaaa"),
             "sessions" => (&[&session], "ses-aaaaaaaaaaaaaaaa"),
             "snapshots" => (&[&snapshot], "snp-aaaaaaaaaaaaaaaa"),
+            // This target has no image store, so nobody has one; crates/cli/tests/serve/images.rs has two who do.
+            "images" => (&["img-bbbbbbbbbbbbbbbb"], "img-aaaaaaaaaaaaaaaa"),
             _ => return super::cannot(format!("{path} is of a kind that this attack does not know")),
         };
         for method in

@@ -2,6 +2,7 @@
 
 mod build_profile;
 mod check;
+mod contract;
 mod import;
 mod list;
 mod progress;
@@ -9,6 +10,8 @@ mod pull;
 mod rm;
 mod show;
 mod view;
+
+pub(super) use contract::contract;
 
 use super::MakeBackend;
 use crate::args::ImageCommand;
