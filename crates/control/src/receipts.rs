@@ -44,6 +44,8 @@ fn receipt(job: &JobRecord) -> Result<Receipt> {
         None => Value::Null,
     };
     let text = |name: &str| result[name].as_str().map(str::to_owned);
+    let (image, digest) = terms.image();
+    let image = Image { name: image.to_owned(), sha256: digest };
     Ok(Receipt {
         job_id: job.id.clone(),
         step: None,
@@ -52,7 +54,7 @@ fn receipt(job: &JobRecord) -> Result<Receipt> {
         agent: job.agent.clone(),
         work: work(&request),
         inputs: inputs(&request, &terms).ok_or_else(|| unreadable("files"))?,
-        image: Image { name: terms.image, sha256: None },
+        image,
         policy: PolicyUsed { sha256: terms.policy_sha256 },
         network_policy: result.get("network_policy_applied").cloned(),
         limits: terms.limits,

@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The only image so far: this machine's own /usr.
+/// What a job runs on that names no image: this machine's own /usr.
 const HOST: &str = "host";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Terms {
     pub(crate) policy_sha256: Option<Digest>,
+    /// As it was asked for, or as a profile was settled: with its digest after an `@`, where that was known.
     pub(crate) image: String,
     pub(crate) limits: Value,
     /// The artifacts that it was given, by their ids: they may be gone before the job is.
@@ -39,6 +40,22 @@ impl Terms {
             image: HOST.to_owned(),
             limits: serde_json::to_value(limits).unwrap_or_default(),
             inputs,
+        }
+    }
+
+    /// On another image than the machine's own programs.
+    pub(crate) fn on(mut self, image: Option<&str>) -> Self {
+        if let Some(image) = image {
+            image.clone_into(&mut self.image);
+        }
+        self
+    }
+
+    /// The name of the image, and its digest, where it was pinned by one.
+    pub(crate) fn image(&self) -> (&str, Option<Digest>) {
+        match self.image.split_once("@sha256:") {
+            Some((name, digest)) => (name, Digest::parse(digest).ok()),
+            None => (&self.image, None),
         }
     }
 
@@ -70,5 +87,12 @@ mod tests {
         assert_eq!(terms.limits["memory_bytes"], 2_u64 << 30);
         assert_eq!(Terms::read(None), Some(Terms::default()));
         assert_eq!(Terms::read(Some("[")), None);
+        let digest = cofferdam_proof::sha256(b"image");
+        let pinned = terms.clone().on(Some(&format!("app:1@sha256:{}", digest.as_str())));
+        assert_eq!(pinned.image(), ("app:1", Some(digest)));
+        assert_eq!(
+            (terms.image(), terms.clone().on(Some("app:1")).image()),
+            (("host", None), ("app:1", None))
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::client::{Answer, Client};
 use crate::server::{Folder, Server, program};
+use base64::Engine;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -244,6 +245,12 @@ fn a_job_runs_on_the_newest_image_of_its_profile() {
     let own = registered(&alice, &json!({"name": "app:2", "profiles": base}));
     let ran = run(&alice, &job);
     assert_eq!(ran["result"]["stdout"], "two\n", "{ran}");
+    let receipt = alice.get(&format!("/v1/jobs/{}/receipt", ran["id"].as_str().expect("an id"))).json();
+    let payload = receipt["payload"].as_str().unwrap_or_else(|| panic!("{receipt}"));
+    let payload = base64::engine::general_purpose::STANDARD.decode(payload).expect("base64");
+    let statement: Value = serde_json::from_slice(&payload).expect("JSON");
+    let expected = json!({"name": "app:2", "sha256": second.trim_start_matches("sha256:")});
+    assert!(statement.to_string().contains(&expected.to_string()), "{statement}");
     assert_eq!(run(&eve, &job)["result"]["stdout"], "one\n", "another's is nobody else's");
     let audit = alice.get("/v1/audit?limit=500").body;
     assert!(audit.contains(&format!("app:2@{second}")) && !audit.contains(&first), "{audit}");

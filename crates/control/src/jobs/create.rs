@@ -63,7 +63,7 @@ impl Control {
             Some(text) => TaskId::parse("task_id", text)?,
             None => TaskId::from(&id),
         };
-        let terms = Terms::new(self.parts.policy.version(), &limits, inputs);
+        let terms = Terms::new(self.parts.policy.version(), &limits, inputs).on(request.image.as_deref());
         let job = NewJob {
             id: id.to_string(),
             tenant: permit.tenant().to_owned(),
