@@ -11,6 +11,7 @@ mod attach;
 mod audit;
 mod error;
 mod files;
+mod images;
 mod jobs;
 mod keeping;
 mod keys;

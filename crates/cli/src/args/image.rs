@@ -1,5 +1,6 @@
 //! The words of `image`.
 
+use super::RemoteArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -30,8 +31,11 @@ Examples:
   echo $TOKEN | cofferdam image pull ghcr.io/team/app:1 --username me --password-stdin";
 
 const LIST_EXAMPLES: &str = "\
+Without --remote it is the store of this machine that is listed.
+
 Examples:
   cofferdam image list
+  cofferdam image list --remote --profile python-tools
   cofferdam image list --json";
 
 const SHOW_EXAMPLES: &str = "\
@@ -61,6 +65,21 @@ Examples:
   cofferdam image build-profile base-tools
   cofferdam image build-profile python-tools --name python:12 --mirror http://mirror.local/debian";
 
+const REGISTER_EXAMPLES: &str = "\
+The image is in the store of the machine that the service runs on. The service tries it for every
+profile first, and refuses one that fails, or that has credentials in it.
+
+Examples:
+  cofferdam image register python-tools:1 --profile python-tools
+  cofferdam image register app:1 --digest sha256:0123… --profile base-tools --capability numpy
+  cofferdam image register base-tools:1 --profile base-tools --global";
+
+const UNREGISTER_EXAMPLES: &str = "\
+Its layers stay in the store; `cofferdam image rm` there removes them.
+
+Examples:
+  cofferdam image unregister img-k3jq5h2aaaaaaaaa";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
     /// Take an image or a root filesystem into the store
@@ -84,6 +103,52 @@ pub(crate) enum ImageCommand {
     /// Make the image of a profile from Debian's packages
     #[command(after_help = BUILD_EXAMPLES)]
     BuildProfile(ImageBuildArgs),
+    /// Register an image with a service, for jobs that ask for a profile
+    #[command(after_help = REGISTER_EXAMPLES)]
+    Register(ImageRegisterArgs),
+    /// Take an image back that was registered with a service
+    #[command(after_help = UNREGISTER_EXAMPLES)]
+    Unregister(ImageUnregisterArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageRegisterArgs {
+    /// What it is called there
+    #[arg(value_name = "NAME[:TAG]")]
+    pub(crate) name: String,
+
+    /// Which image it is [default: the one that has the name in the service's store]
+    #[arg(long, value_name = "sha256:DIGITS")]
+    pub(crate) digest: Option<String>,
+
+    /// What it has: base-tools or python-tools; may be repeated
+    #[arg(long = "profile", value_name = "PROFILE", required = true)]
+    pub(crate) profiles: Vec<String>,
+
+    /// What it can do besides; may be repeated
+    #[arg(long = "capability", value_name = "WORD")]
+    pub(crate) capabilities: Vec<String>,
+
+    /// Registers it for all tenants, as an operator
+    #[arg(long)]
+    pub(crate) global: bool,
+
+    /// Registers it although it has credentials in it; that is noted
+    #[arg(long)]
+    pub(crate) allow_credentials: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageUnregisterArgs {
+    /// The image's id, of `image list --remote`
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
@@ -182,6 +247,22 @@ pub(crate) struct ImagePullArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImageListArgs {
+    /// Lists those that are registered with a service, and seen with this key
+    #[arg(long)]
+    pub(crate) remote: bool,
+
+    /// Only those that are registered for this profile
+    #[arg(long, value_name = "PROFILE", requires = "remote")]
+    pub(crate) profile: Option<String>,
+
+    /// Address of the service [default: COFFERDAM_URL, or port 8080 here]
+    #[arg(long, value_name = "URL", requires = "remote")]
+    pub(crate) url: Option<String>,
+
+    /// File with the key [default: the key in COFFERDAM_API_KEY]
+    #[arg(long, value_name = "FILE", requires = "remote")]
+    pub(crate) key_file: Option<PathBuf>,
+
     /// Prints the images as JSON
     #[arg(long)]
     pub(crate) json: bool,

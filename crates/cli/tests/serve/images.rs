@@ -283,3 +283,34 @@ fn without_images_none_is_registered() {
     assert!(answer.body.contains("backends.images"), "{answer:?}");
     assert_eq!(names(&client, ""), Vec::<String>::new());
 }
+
+#[test]
+fn the_commands_register_list_and_take_back() {
+    let folder = Folder::new("images-commands");
+    let digest = good(folder.path(), "app:1", "one\n");
+    let server = start(folder.path());
+    let told = |words: &[&str]| {
+        let mut command = Command::new(program());
+        command.arg("image").args(words).env("COFFERDAM_URL", format!("http://{}", server.address));
+        let output = command.env("COFFERDAM_API_KEY", &server.key).output().expect("the program");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let words = ["register", "app:1", "--profile", "base-tools", "--capability", "greeting", "--global"];
+    let (code, id, _) = told(&words);
+    assert!(code == Some(0) && id.starts_with("img-"), "{id}");
+    let (code, listed, _) = told(&["list", "--remote"]);
+    assert!(code == Some(0) && listed.contains(id.trim()) && listed.contains("app:1"), "{listed}");
+    let (_, listed, _) = told(&["list", "--remote", "--profile", "base-tools", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(
+        (&listed["images"][0]["digest"], &listed["images"][0]["visibility"]),
+        (&json!(digest), &json!("global"))
+    );
+    let (code, _, said) = told(&["register", "app:2", "--digest", &digest, "--profile", "python-tools"]);
+    assert!(code == Some(125) && said.contains("pip"), "{code:?} {said}");
+    // What would be passed over is refused.
+    assert_eq!(told(&["list", "--profile", "base-tools"]).0, Some(125));
+    assert_eq!(told(&["unregister", id.trim()]).1, id);
+    assert!(!told(&["list", "--remote"]).1.contains("img-"));
+}

@@ -13,7 +13,7 @@ mod view;
 
 pub(super) use contract::contract;
 
-use super::MakeBackend;
+use super::{MakeBackend, remote};
 use crate::args::ImageCommand;
 use crate::exit::Failure;
 use crate::host::state;
@@ -24,7 +24,10 @@ pub(super) fn image(command: ImageCommand, backend: MakeBackend) -> Result<ExitC
     match command {
         ImageCommand::Import(args) => import::import(&args),
         ImageCommand::Pull(args) => pull::pull(&args),
+        ImageCommand::List(args) if args.remote => remote::image::list(args),
         ImageCommand::List(args) => list::list(&args),
+        ImageCommand::Register(args) => remote::image::register(args),
+        ImageCommand::Unregister(args) => remote::image::unregister(&args),
         ImageCommand::Show(args) => show::show(&args),
         ImageCommand::Rm(args) => rm::rm(&args),
         ImageCommand::Check(args) => check::check(&args, backend),

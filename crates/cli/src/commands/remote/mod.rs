@@ -1,6 +1,7 @@
 //! The commands that speak with a service: what they share, which is the way to it and how answers are shown.
 
 pub(super) mod failure;
+pub(super) mod image;
 pub(super) mod job;
 pub(super) mod key;
 mod progress;
