@@ -123,14 +123,14 @@ pub async fn only_plain_files_are_read(backend: &dyn Backend) {
     assert_eq!(read(&*sandbox, "/workspace/file").await.expect("a file"), b"x\n");
 }
 
-/// Whether the link is replaced or refused is the backend's choice; what it points to stays as it is.
+/// It is refused, and what it points to stays as it is.
 pub async fn writing_never_follows_a_link(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     sh_ok(&*sandbox, "echo kept > target; ln -s target link; ln -s made dangling").await;
     for name in ["link", "dangling"] {
-        let _ = write(&*sandbox, &format!("/workspace/{name}"), 0o644, b"written").await;
+        assert_refused(name, write(&*sandbox, &format!("/workspace/{name}"), 0o644, b"written").await);
     }
-    assert_eq!(sh_ok(&*sandbox, "cat target; test ! -e made").await, "kept\n");
+    assert_eq!(sh_ok(&*sandbox, "cat target; test ! -e made; test -L link -a -L dangling").await, "kept\n");
 }
 
 /// `write` fails the case when it hangs; replaced or refused, nothing may be waiting for a reader.

@@ -169,10 +169,12 @@ impl NewFile {
     pub(super) fn create(path: &str, mode: u32) -> Result<Self, Errno> {
         let (folder, name) = parent(path);
         let folder = walk(folder, true)?;
-        // A folder in its place is known before the bytes come.
+        // A folder or a link in its place is known before the bytes come.
         let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
-            return Err(Errno::ISDIR);
+        match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Directory) => return Err(Errno::ISDIR),
+            Ok(FileType::Symlink) => return Err(Errno::LOOP),
+            _ => {}
         }
         let hidden = format!(".cofferdam-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
