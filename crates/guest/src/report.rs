@@ -177,7 +177,8 @@ fn judge(control: Control, facts: &Facts, asked: &Asked) -> (bool, String) {
             (holds, "open files are limited", "open files are not limited")
         }
         Control::CoreDumpsOff => {
-            let holds = rlimit(facts, "Max core file size") == Some((0, 0));
+            // One byte is the value that also stops a core_pattern with a pipe.
+            let holds = rlimit(facts, "Max core file size").is_some_and(|(soft, hard)| soft.max(hard) <= 1);
             (holds, "a core file can have no size", "core files are allowed")
         }
         Control::ReadOnlyRoot => {

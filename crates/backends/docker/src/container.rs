@@ -10,6 +10,7 @@ use cofferdam_backend::{OomScope, SandboxSpec};
 use cofferdam_core::Limits;
 use cofferdam_guest::agent::Options;
 use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_linux::contained::{masked_in_proc, rlimits};
 use std::collections::HashMap;
 
 pub(crate) const LABEL_SANDBOX: &str = "cofferdam.sandbox";
@@ -52,12 +53,31 @@ const OF_PODMAN: [&str; 2] = ["/run", "/var/tmp"];
 /// All sandboxes share it, as they share a user; each has its own by its cgroup.
 const PODMAN_PROCESSES: i64 = 32768;
 
+/// What of `/proc` is root's alone; and of `/sys`, which native sandboxes do not have, all but the groups, by which the
+/// helper counts kills for want of memory.
+const MASKED: [&str; 14] = [
+    "/proc/kcore",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/block",
+    "/sys/bus",
+    "/sys/class",
+    "/sys/dev",
+    "/sys/devices",
+    "/sys/firmware",
+    "/sys/hypervisor",
+    "/sys/kernel",
+    "/sys/module",
+    "/sys/power",
+];
+
 /// The limits that can change later, too.
 pub(crate) fn cpu_quota(limits: &Limits) -> i64 {
     i64::from(limits.cpus.millis()) * CPU_PERIOD_US / 1000
 }
 
-fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+pub(crate) fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
     ResourcesUlimits { name: Some(name.to_owned()), soft: Some(value), hard: Some(value) }
 }
 
@@ -79,7 +99,7 @@ fn host_config(
     for volume in volumes {
         tmpfs_mounts.entry(volume.clone()).or_insert_with(|| tmpfs(engine, tmp, "0755"));
     }
-    let mut ulimits = vec![ulimit("core", 0), ulimit("nofile", 4096), ulimit("msgqueue", 0)];
+    let mut ulimits: Vec<_> = rlimits().into_iter().map(|(name, value)| ulimit(name, value as i64)).collect();
     if engine == Engine::Podman {
         ulimits.push(ulimit("nproc", PODMAN_PROCESSES));
         for path in OF_PODMAN {
@@ -87,11 +107,22 @@ fn host_config(
             tmpfs_mounts.entry(path.to_owned()).or_insert_with(closed);
         }
     }
+    let mut security = vec!["no-new-privileges".to_owned(), seccomp];
+    let masked = [&masked_in_proc()[..], &MASKED].concat();
+    let masked_paths = match engine {
+        Engine::Docker => Some(masked.into_iter().map(str::to_owned).collect()),
+        // It has a word of its own for it, and adds to what it covers anyway.
+        Engine::Podman => {
+            security.push(format!("mask={}", masked.join(":")));
+            None
+        }
+    };
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
         cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges".to_owned(), seccomp]),
+        security_opt: Some(security),
+        masked_paths,
         pids_limit: Some(i64::from(limits.pids) + HELPER_PIDS),
         memory: Some(memory),
         // Memory and swap together: none of the latter.

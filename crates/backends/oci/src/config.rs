@@ -5,6 +5,7 @@ use crate::runtime::Kind;
 use cofferdam_backend::SandboxSpec;
 use cofferdam_core::Limits;
 use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_linux::contained::{masked_in_proc, rlimits};
 use cofferdam_linux::seccomp::{Profile, oci_json};
 use cofferdam_linux::slots::IDS_PER_SLOT;
 use serde_json::{Value, json};
@@ -17,20 +18,14 @@ const GVISOR_THREADS: u32 = 512;
 
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// What of `/proc` tells of the host.
-const MASKED: [&str; 9] = [
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-];
+/// What of `/proc` is root's alone, and covered besides what native sandboxes have covered.
+const MASKED: [&str; 4] = ["/proc/kcore", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats"];
 
-const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READ_ONLY: [&str; 1] = ["/proc/sysrq-trigger"];
+
+fn masked() -> Vec<&'static str> {
+    [&masked_in_proc()[..], &MASKED].concat()
+}
 
 /// The host's limit of processes: behind gVisor, it is one of threads of its kernel.
 pub(crate) fn pids(kind: Kind, limits: &Limits) -> u32 {
@@ -68,7 +63,8 @@ pub(crate) fn config(
     helper_arguments: Vec<String>,
 ) -> Value {
     let args: Vec<String> = [PROGRAM.to_owned()].into_iter().chain(helper_arguments).collect();
-    let rlimit = |name: &str, value: u64| json!({ "type": name, "hard": value, "soft": value });
+    let rlimit = |(name, value): (&str, u64)| json!({ "type": format!("RLIMIT_{}", name.to_uppercase()), "hard": value, "soft": value });
+    let rlimits: Vec<Value> = rlimits().into_iter().map(rlimit).collect();
     let mut namespaces = vec!["pid", "network", "ipc", "uts", "mount"];
     if kind == Kind::Namespaces {
         namespaces.push("cgroup");
@@ -84,7 +80,7 @@ pub(crate) fn config(
         "gidMappings": map,
         "cgroupsPath": cgroup,
         "resources": resources(kind, &spec.limits),
-        "maskedPaths": MASKED,
+        "maskedPaths": masked(),
         "readonlyPaths": READ_ONLY,
         "rootfsPropagation": "private",
     });
@@ -101,11 +97,7 @@ pub(crate) fn config(
             "cwd": "/",
             "noNewPrivileges": true,
             "capabilities": { "bounding": [], "effective": [], "permitted": [], "inheritable": [], "ambient": [] },
-            "rlimits": [
-                rlimit("RLIMIT_NOFILE", 4096),
-                rlimit("RLIMIT_CORE", 0),
-                rlimit("RLIMIT_MSGQUEUE", 0),
-            ],
+            "rlimits": rlimits,
             "oomScoreAdj": 500,
         },
         "root": { "path": place.root(), "readonly": true },

@@ -118,16 +118,20 @@ fn write_and_prove(path: &CStr, value: &[u8]) -> sys::Result<()> {
 }
 
 /// Lowered only, so that no privilege is needed. There is no limit on address space: it breaks JVM and Node.
-const RLIMITS: [(libc::__rlimit_resource_t, u64); 6] = [
-    (libc::RLIMIT_NOFILE, 4096),
-    (libc::RLIMIT_MEMLOCK, 8 << 20),
-    (libc::RLIMIT_MSGQUEUE, 0),
-    (libc::RLIMIT_SIGPENDING, 4096),
-    (libc::RLIMIT_RTPRIO, 0),
-    (libc::RLIMIT_NICE, 0),
+/// The names are those that containers are asked for them by.
+pub(crate) const RLIMITS: [(&str, libc::__rlimit_resource_t, u64); 6] = [
+    ("nofile", libc::RLIMIT_NOFILE, 4096),
+    ("memlock", libc::RLIMIT_MEMLOCK, 8 << 20),
+    ("msgqueue", libc::RLIMIT_MSGQUEUE, 0),
+    ("sigpending", libc::RLIMIT_SIGPENDING, 4096),
+    ("rtprio", libc::RLIMIT_RTPRIO, 0),
+    ("nice", libc::RLIMIT_NICE, 0),
 ];
 
-pub(crate) const NOFILE: u64 = RLIMITS[0].1;
+pub(crate) const NOFILE: u64 = RLIMITS[0].2;
+
+/// One byte: less than any core file, and the one value that also stops a core_pattern with a pipe.
+pub(crate) const CORE: u64 = 1;
 
 fn lower(resource: libc::__rlimit_resource_t, value: u64) -> sys::Result<()> {
     let (_, hard) = sys::getrlimit(resource as i32)?;
@@ -137,13 +141,12 @@ fn lower(resource: libc::__rlimit_resource_t, value: u64) -> sys::Result<()> {
 /// What comes after the mounts: limits, Landlock's rules, and init's own walls, the filter last.
 pub(super) fn late(plan: &InitPlan<'_>) -> StageResult<Kit> {
     if !plan.leaves_out(Control::Rlimits) {
-        for (resource, value) in RLIMITS {
+        for (_, resource, value) in RLIMITS {
             plan.at(Stage::Rlimits, lower(resource, value))?;
         }
     }
     if !plan.leaves_out(Control::CoreDumpsOff) {
-        // One byte: less than any core file, and the one value that also stops a core_pattern with a pipe.
-        plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, 1))?;
+        plan.at(Stage::Rlimits, lower(libc::RLIMIT_CORE, CORE))?;
     }
     let landlock = if plan.landlock_abi > 0 && !plan.leaves_out(Control::Landlock) {
         // What is allowed for a folder is allowed below it. /proc and /dev are read-only mounts either way. A test

@@ -15,6 +15,9 @@ mod probe;
 mod serve;
 mod spare;
 
+pub(crate) use lockdown::{CORE, RLIMITS};
+pub(crate) use mounts::{MASKED_FILES, MASKED_FOLDERS};
+
 use crate::protocol::{EVENT_BYTES, Event};
 use crate::seccomp::Program;
 use crate::stage::Stage;

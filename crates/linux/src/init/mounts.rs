@@ -17,7 +17,7 @@ const BIND: u64 = libc::MS_BIND;
 ///
 /// What the kernel lets only its own root read (kcore, kmsg, slabinfo and the like) is not in it: no id of a
 /// sandbox is that root, and a cover takes as long as any other mount.
-const MASKED_FOLDERS: &[&CStr] = &[
+pub(crate) const MASKED_FOLDERS: &[&CStr] = &[
     c"/new/proc/acpi",
     c"/new/proc/asound",
     c"/new/proc/bus",
@@ -27,7 +27,7 @@ const MASKED_FOLDERS: &[&CStr] = &[
     c"/new/proc/sys",
 ];
 
-const MASKED_FILES: &[&CStr] = &[
+pub(crate) const MASKED_FILES: &[&CStr] = &[
     c"/new/proc/cmdline",
     c"/new/proc/config.gz",
     c"/new/proc/diskstats",
