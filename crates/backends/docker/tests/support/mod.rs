@@ -3,17 +3,16 @@
 // Each test takes what it needs.
 #![allow(dead_code)]
 
+mod daemon;
+
 use cofferdam_backend::Backend;
 use cofferdam_backend::conformance::support::{sandbox_spec, sh_ok};
 use cofferdam_docker::{DockerBackend, DockerOptions, Engine};
 use cofferdam_images::{ImageName, Import, ImportLimits, Store};
+pub(crate) use daemon::{Daemon, IMAGE};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-/// The image that the tests' daemons have.
-pub(crate) const IMAGE: &str = "cofferdam-test:root";
 
 /// The helper of the tests; another one, such as a static build, may be named.
 pub(crate) fn helper() -> PathBuf {
@@ -22,70 +21,15 @@ pub(crate) fn helper() -> PathBuf {
         .into()
 }
 
-/// A daemon that ends when this process does, or when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Daemon {
-    engine: Engine,
-    pub(crate) socket: PathBuf,
-    /// Its shell waits for the end of its stdin, ends the daemon, and removes the folder.
-    shell: Child,
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
-    }
-}
-
-/// How each engine's daemon is started in a folder of its own.
-fn command(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Docker => DOCKERD,
-        Engine::Podman => PODMAN,
-    }
-}
-
-/// `skip_mount_home`: else its store stays mounted on itself.
-const PODMAN: &str = "exec podman --root $1/data --runroot $1/run --tmpdir $1/tmp --runtime /usr/sbin/runc \
-                      --cgroup-manager cgroupfs --events-backend file --storage-driver overlay \
-                      --storage-opt overlay.skip_mount_home=true system service --time 0 unix://$1/socket";
-
-const DOCKERD: &str = "exec dockerd --data-root $1/data --exec-root $1/run --pidfile $1/pid -H unix://$1/socket \
-                       --bridge=none --iptables=false --ip6tables=false --ip-masq=false";
-
-/// Starts a daemon and gives it the image.
+/// Starts a daemon and gives it an image of this machine's own programs.
 pub(crate) fn start(engine: Engine) -> Daemon {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let folder = folder.join(format!("{}-{}-{}", engine.name(), std::process::id(), unique()));
-    std::fs::create_dir_all(&folder).expect("a folder for the daemon");
-    // Sockets have short names, and the folder may have a long one.
-    let script = format!(
-        "(cd $1; {}) < /dev/null > $1/log 2>&1 & daemon=$!; echo $daemon > $1/daemon
-         cat > /dev/null; kill $daemon; wait $daemon
-         # A daemon that a test killed leaves those of its helpers that watch containers.
-         for process in /proc/[0-9]*; do
-             tr '\\0' ' ' < $process/cmdline 2> /dev/null | grep -q -e \"containerd-shim.*$1/\" -e \"conmon.*$1/\" && kill -KILL ${{process#/proc/}}
-         done
-         for mount in $(grep -o \" $1/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done; rm -rf $1",
-        command(engine)
-    );
-    let mut shell = Command::new("setsid");
-    shell
-        .args(["sh", "-c", &script, "sh"])
-        .arg(&folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let shell = shell.spawn().expect("a shell");
-    let daemon = Daemon { engine, socket: folder.join("socket"), shell };
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !request(&daemon, "GET", "/_ping", None).ends_with("OK") {
-        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-        assert!(Instant::now() < deadline, "no daemon: {log}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    import(&daemon);
+    let daemon = Daemon::start(engine, &folder).expect("a daemon");
+    let root = folder.join("image");
+    make_root(&root);
+    daemon.import(&root).expect("an image");
+    std::fs::remove_dir_all(&root).expect("the folder to be removed");
     daemon
 }
 
@@ -100,15 +44,9 @@ pub(crate) fn shared() -> &'static Daemon {
     SHARED.get_or_init(|| start(Engine::Docker))
 }
 
-/// A request to the daemon by curl, for what the backend under test is not to be asked.
+/// What a daemon answers, for what the backend under test is not to be asked.
 pub(crate) fn request(daemon: &Daemon, method: &str, path: &str, body: Option<&Path>) -> String {
-    let mut curl = Command::new("curl");
-    curl.args(["-s", "--unix-socket"]).arg(&daemon.socket).args(["-X", method]);
-    if let Some(body) = body {
-        curl.args(["-H", "Content-Type: application/x-tar", "-T"]).arg(body);
-    }
-    let output = curl.arg(format!("http://daemon{path}")).output().expect("curl");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    daemon.request(method, path, body).expect("curl")
 }
 
 /// A root of this machine's own programs.
@@ -116,24 +54,6 @@ fn make_root(folder: &Path) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/container-root.sh");
     let made = Command::new(script).arg(folder).arg(helper()).status().expect("container-root.sh");
     assert!(made.success(), "{made}");
-}
-
-/// Makes the image of this machine's own programs.
-fn import(daemon: &Daemon) {
-    let folder = daemon.socket.with_file_name("image");
-    make_root(&folder);
-    let archive = folder.with_extension("tar");
-    let packed = Command::new("tar").arg("-C").arg(&folder).arg("-cf").arg(&archive).arg(".").status();
-    assert!(packed.expect("tar").success());
-    let name = match daemon.engine {
-        Engine::Docker => "repo=cofferdam-test&tag=root",
-        // It passes over the tag, and takes names without a registry for Docker Hub's.
-        Engine::Podman => "repo=localhost/cofferdam-test:root",
-    };
-    let answer = request(daemon, "POST", &format!("/images/create?fromSrc=-&{name}"), Some(&archive));
-    assert!(answer.contains("sha256:"), "{answer}");
-    std::fs::remove_dir_all(&folder).expect("the folder to be removed");
-    std::fs::remove_file(&archive).expect("the archive to be removed");
 }
 
 pub(crate) fn options(daemon: &Daemon) -> DockerOptions {
