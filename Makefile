@@ -17,7 +17,7 @@ test: ## everything that CI checks; PART=unit runs one part
 test-vm: ## conformance and attacks on cgroup v2, as root and rootless; ATTACK_FULL=1 adds the controls
 	@scripts/vm/bundle.sh && scripts/test-vm.sh
 
-attack: ## the attack suite; ARGS=... go to it
+attack: ## the attack suite, then on every backend; ARGS=... go to it, ARGS=--backends is the latter alone
 	@scripts/attack.sh $(ARGS)
 
 bench: ## side by side with bubblewrap, runc, podman, docker and gVisor; ARGS=... go to it

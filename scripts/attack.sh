@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Builds the attack suite's probe, a static C program that tries things from
-# inside a sandbox, and runs the suite. Arguments go to the suite.
+# inside a sandbox, and runs the suite. Arguments go to the suite; with none, it
+# is run whole, and then on every backend. `--backends` (first) is the latter alone:
+# it writes docs/results/attack-backends.md, or the file in ATTACK_BACKENDS_OUT.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -31,4 +33,35 @@ else
 fi
 options=(--probe "$ROOT/target/attacks/probe" --cofferdam "$cofferdam")
 
-exec "${CARGO_TARGET_DIR:-target}/$folder/cofferdam-attacks" "${options[@]}" "$@"
+suite=${CARGO_TARGET_DIR:-target}/$folder/cofferdam-attacks
+
+# Every backend by itself, and one table of them all, whatever came of each.
+backends() {
+    need dockerd=docker.io runc=runc podman=podman curl=curl setsid=util-linux
+    is_present runsc || die "runsc is missing; scripts/setup.sh installs it"
+    local failed=0 name reports=()
+    for name in native oci/runc oci/runsc docker podman; do
+        local report=target/attacks/${name/\//-}.json words=(--backend "${name%/*}")
+        [ "$name" = "${name#*/}" ] || words+=(--runtime "${name#*/}")
+        note "attacks on $name"
+        rm -f "$report"
+        "$suite" "${options[@]}" "${words[@]}" --json "$report" "$@" || failed=1
+        reports+=("$report")
+    done
+    "$suite" --table "${ATTACK_BACKENDS_OUT:-docs/results/attack-backends.md}" "${reports[@]}"
+    return $failed
+}
+
+case ${1:-} in
+    --backends)
+        shift
+        backends "$@"
+        ;;
+    '')
+        failed=0
+        "$suite" "${options[@]}" || failed=1
+        backends --quick || failed=1
+        exit $failed
+        ;;
+    *) exec "$suite" "${options[@]}" "$@" ;;
+esac

@@ -9,7 +9,6 @@ use cofferdam_linux::slots::Slots;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inventory {
@@ -63,26 +62,6 @@ impl Inventory {
             }
         }
         more
-    }
-}
-
-/// Takes inventories until nothing is left over, or says what is.
-pub(crate) async fn back_to(
-    before: &Inventory,
-    slots: &BTreeSet<u32>,
-    launchers: &[u32],
-    within: Duration,
-) -> Result<Duration, String> {
-    let began = Instant::now();
-    loop {
-        let more = Inventory::take(slots, launchers).since(before);
-        if more.is_empty() {
-            return Ok(began.elapsed());
-        }
-        if began.elapsed() > within {
-            return Err(format!("left after {} ms: {}", within.as_millis(), more.join(", ")));
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

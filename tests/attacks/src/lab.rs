@@ -1,10 +1,13 @@
 //! Where attacks are run: launchers with planted secrets, and sandboxes with controls left out.
 
+use crate::inventory::{self, Inventory};
 use crate::mode::{self, Mode};
 use crate::plants::Plants;
 use crate::probe::{self, Output};
 use crate::service::server::Ground;
+use crate::site::Site;
 use crate::ward::Ward;
+use crate::works::Works;
 use cofferdam_backend::{
     Backend, BackendError, Image, OomScope, Process, ProcessSpec, Sandbox, SandboxSpec, Stdio,
 };
@@ -18,12 +21,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio as HostStdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Small, so that going over it is quick and harmless where the limit is missing.
 pub(crate) const MEMORY_BYTES: u64 = 128 << 20;
 pub(crate) const DISK_BYTES: u64 = 16 << 20;
 pub(crate) const PIDS: u32 = 64;
+
+/// What a runtime may take to remove what is left of a container that has ended.
+const RUNTIMES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where the probe lies inside.
 pub(crate) const PROBE: &str = "/workspace/probe";
@@ -51,6 +57,9 @@ pub(crate) struct Cell {
     pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) slot: u32,
     pub(crate) launcher: u32,
+    /// Its ids, as it sees those of the namespace around it.
+    pub(crate) parent_ids: Range<u32>,
+    id: String,
 }
 
 impl Cell {
@@ -78,6 +87,8 @@ pub(crate) struct Lab {
     ward: Option<Arc<Ward>>,
     /// Every slot that this run has used.
     pub(crate) slots: BTreeSet<u32>,
+    /// The backend that is attacked, where that is not the native one.
+    pub(crate) works: Option<Works>,
 }
 
 /// How a sandbox differs from the suite's usual one.
@@ -103,7 +114,31 @@ impl Wish {
 }
 
 impl Lab {
-    pub(crate) fn open(mode: Mode, probe: &Path, cofferdam: Option<PathBuf>) -> io::Result<Self> {
+    /// With a site, what is attacked is the backend that it was set up for.
+    pub(crate) fn open(
+        mode: Mode,
+        probe: &Path,
+        cofferdam: Option<PathBuf>,
+        site: Option<Site>,
+    ) -> Result<Self, String> {
+        let works = match (&site, &cofferdam) {
+            (Some(site), Some(cofferdam)) => Some(Works::open(site, cofferdam).map_err(|e| e.to_string())?),
+            _ => None,
+        };
+        let plants = match site {
+            Some(site) => site.plants,
+            None => Plants::make(probe).map_err(|e| e.to_string())?,
+        };
+        Self::with(mode, probe, cofferdam, plants, works).map_err(|e| e.to_string())
+    }
+
+    fn with(
+        mode: Mode,
+        probe: &Path,
+        cofferdam: Option<PathBuf>,
+        plants: Plants,
+        works: Option<Works>,
+    ) -> io::Result<Self> {
         let launcher = std::env::current_exe()?.with_file_name("attack-launcher");
         for file in [&launcher, probe] {
             if !file.is_file() {
@@ -116,7 +151,7 @@ impl Lab {
             quick: false,
             walls_only: false,
             without_service: false,
-            plants: Plants::make(probe)?,
+            plants,
             probe: probe.to_owned(),
             cofferdam,
             probe_bytes: std::fs::read(probe)?,
@@ -124,6 +159,7 @@ impl Lab {
             launched: HashMap::new(),
             ward: None,
             slots: BTreeSet::new(),
+            works,
         })
     }
 
@@ -156,18 +192,80 @@ impl Lab {
         Ok(&self.launched[&key])
     }
 
-    /// The usual launcher's backend, for drivers that go through the worker.
-    pub(crate) fn backend(&mut self) -> Result<&NativeBackend, BackendError> {
+    /// The usual backend, for drivers that go through the worker.
+    pub(crate) fn backend(&mut self) -> Result<&dyn Backend, BackendError> {
+        if self.works.is_some() {
+            let none = || BackendError::failed("choosing a backend", io::ErrorKind::NotFound.into());
+            return self.works.as_ref().map(Works::backend).ok_or_else(none);
+        }
         let launched = self.launched(ControlSet::EMPTY, false);
-        launched.map(|l| &l.backend).map_err(|e| BackendError::failed("starting a launcher", e))
+        launched
+            .map(|l| &l.backend as &dyn Backend)
+            .map_err(|e| BackendError::failed("starting a launcher", e))
     }
 
     pub(crate) fn launcher_pids(&self) -> Vec<u32> {
         self.launched.values().map(Launched::pid).collect()
     }
 
+    /// What there is on the host because of sandboxes.
+    pub(crate) fn inventory(&self) -> Inventory {
+        match &self.works {
+            Some(works) => works.inventory(),
+            None => Inventory::take(&self.slots, &self.launcher_pids()),
+        }
+    }
+
+    /// Takes inventories until nothing is left over, or says what is.
+    pub(crate) async fn back_to(&self, before: &Inventory, within: Duration) -> Result<Duration, String> {
+        // Runtimes take groups and folders away in steps of their own.
+        let within = if self.works.is_some() { within.max(RUNTIMES_WITHIN) } else { within };
+        let began = Instant::now();
+        let mut more = self.inventory().since(before);
+        loop {
+            // What comes and goes meanwhile is somebody else's.
+            let now = self.inventory().since(before);
+            more.retain(|one| now.contains(one));
+            if more.is_empty() {
+                return Ok(began.elapsed());
+            }
+            if began.elapsed() > within {
+                return Err(format!("left after {} ms: {}", within.as_millis(), more.join(", ")));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The host's processes that are in a sandbox.
+    pub(crate) fn processes(&self, cell: &Cell) -> Result<BTreeSet<u32>, String> {
+        match &self.works {
+            Some(works) => works.processes(&cell.id),
+            None => Ok(inventory::processes(&[cell.slot].into())),
+        }
+    }
+
+    /// The folder of the group that limits the memory of a container, as its processes are in it.
+    pub(crate) fn memory_group(&self, cell: &Cell) -> Result<String, String> {
+        let inside = self.processes(cell)?;
+        let pid = inside.first().ok_or("nothing runs in it")?;
+        let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).map_err(|e| e.to_string())?;
+        let of_memory = text.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
+        match (of_memory, text.trim().strip_prefix("0::")) {
+            (Some(path), _) => Ok(format!("/sys/fs/cgroup/memory{path}")),
+            (None, Some(path)) => Ok(format!("/sys/fs/cgroup{path}")),
+            (None, None) => Err(format!("no group of memory: {text}")),
+        }
+    }
+
     /// Makes a sandbox without the probe in it.
     pub(crate) async fn bare(&mut self, wish: &Wish) -> Result<Cell, BackendError> {
+        if let Some(works) = &self.works {
+            let spec = spec(&Wish { image: None, ..wish.clone() });
+            let id = spec.id.to_string();
+            let sandbox = works.create(wish, spec).await?;
+            let slot = range_of(&*sandbox);
+            return Ok(Cell { sandbox, slot, launcher: 0, parent_ids: mode::parent_ids(slot), id });
+        }
         let launched = self.launched(wish.leave_out, wish.spares);
         let launched = launched.map_err(|e| BackendError::failed("starting a launcher", e))?;
         let cell = create(launched, wish).await?;
@@ -218,7 +316,7 @@ impl Lab {
     pub(crate) async fn start(&self, cell: &Cell, argv: &[&str]) -> Result<Box<dyn Process>, String> {
         let mut words = vec![PROBE.to_owned()];
         for arg in argv {
-            words.push(self.plants.fill(arg, Some(cell.slot)).map_err(|e| format!("{arg}: {e}"))?);
+            words.push(self.plants.fill(arg, Some(&cell.parent_ids)).map_err(|e| format!("{arg}: {e}"))?);
         }
         cell.sandbox.start(process(words)).await.map_err(|e| format!("start: {e}"))
     }
@@ -227,11 +325,13 @@ impl Lab {
 /// Makes a sandbox by a launcher; what is left out of it is left out of no other.
 pub(crate) async fn create(launched: &Launched, wish: &Wish) -> Result<Cell, BackendError> {
     set_mutation(&launched.backend, (wish.leave_out, wish.fail_at));
-    let made = launched.backend.create(spec(wish)).await;
+    let spec = spec(wish);
+    let id = spec.id.to_string();
+    let made = launched.backend.create(spec).await;
     set_mutation(&launched.backend, (ControlSet::EMPTY, None));
     let sandbox = made?;
     let slot = slot_of(&*sandbox)?;
-    Ok(Cell { sandbox, slot, launcher: launched.pid() })
+    Ok(Cell { sandbox, slot, launcher: launched.pid(), parent_ids: mode::parent_ids(slot), id })
 }
 
 fn set_mutation(backend: &NativeBackend, mutation: (ControlSet, Option<Stage>)) {
@@ -296,4 +396,12 @@ fn slot_of(sandbox: &dyn Sandbox) -> Result<u32, BackendError> {
     let number = digits.and_then(|digits| digits.collect::<String>().parse().ok());
     number
         .ok_or_else(|| BackendError::failed(format!("no slot in {text}"), io::ErrorKind::InvalidData.into()))
+}
+
+/// The number of a container's range of ids; 0 where it has none, which its map of ids then shows.
+fn range_of(sandbox: &dyn Sandbox) -> u32 {
+    let text = format!("{sandbox:?}");
+    let digits =
+        text.split("Slot { number: ").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit));
+    digits.and_then(|digits| digits.collect::<String>().parse().ok()).unwrap_or(0)
 }

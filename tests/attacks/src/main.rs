@@ -6,6 +6,9 @@
 
 mod args;
 mod catalogue;
+#[path = "../../../crates/backends/docker/tests/support/daemon.rs"]
+mod daemon;
+mod differs;
 mod heart;
 mod host;
 mod inventory;
@@ -20,19 +23,26 @@ mod report;
 mod row;
 mod runs;
 mod service;
+mod site;
 mod suite;
+mod table;
+mod wall;
 mod ward;
+mod works;
 
 use args::Args;
 use catalogue::Catalogue;
 use lab::{Lab, Wish};
 use mode::Mode;
 use report::Report;
-use std::path::{Path, PathBuf};
+use site::Site;
+use std::path::Path;
 use std::process::ExitCode;
+use wall::Wall;
 
 fn main() -> ExitCode {
-    match Args::parse(std::env::args().skip(1)).and_then(|args| start(&args)) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match Args::parse(words.iter().cloned()).and_then(|args| start(&args, &words)) {
         Ok(code) => code,
         Err(text) => {
             eprintln!("cofferdam-attacks: {text}");
@@ -41,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(args: &Args) -> Result<ExitCode, String> {
+fn start(args: &Args, words: &[String]) -> Result<ExitCode, String> {
     if let Some(data) = &args.twin {
         return service::twin::serve(data).map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string());
     }
@@ -50,14 +60,21 @@ fn start(args: &Args) -> Result<ExitCode, String> {
         list(&catalogue);
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some((out, reports)) = &args.table {
+        return table::write(out, reports).map(|()| ExitCode::SUCCESS);
+    }
     let mode = Mode::detect()?;
+    match args.wall {
+        Some(wall) if wall != Wall::Native && args.site.is_none() => return site::run(wall, args, words),
+        _ => {}
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|e| e.to_string())?.block_on(run(args, &catalogue, mode))
 }
 
 async fn run(args: &Args, catalogue: &Catalogue, mode: Mode) -> Result<ExitCode, String> {
-    let probe = args.probe.clone().unwrap_or_else(|| PathBuf::from("target/attacks/probe"));
-    let mut lab = Lab::open(mode, &probe, args.cofferdam.clone()).map_err(|e| e.to_string())?;
+    let site = args.site.as_deref().map(Site::load).transpose()?;
+    let mut lab = Lab::open(mode, &args.probe(), args.cofferdam.clone(), site)?;
     (lab.quick, lab.walls_only, lab.without_service) = (args.quick, args.walls, args.without_service);
     if let Some(command) = &args.attempt {
         return attempt(&mut lab, command, &Wish::without(&args.without)).await;
@@ -66,7 +83,7 @@ async fn run(args: &Args, catalogue: &Catalogue, mode: Mode) -> Result<ExitCode,
     write_results(args, &report)?;
     let counts = report.counts();
     println!("\n{}", report.summary());
-    println!("attacks: {} passed, {} failed", counts.passed, counts.failed);
+    println!("attacks: {}", counts.verdict());
     Ok(if counts.failed == 0 && counts.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

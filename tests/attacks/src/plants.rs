@@ -2,9 +2,11 @@
 
 use crate::mode;
 use cofferdam_linux::launcher::default_runtime_folder;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -15,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 /// A file of the host that every sandbox has in its root, for locks: nobody else locks it.
 const SHARED_FILE: &str = "/usr/bin/true";
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plants {
     /// Everything that is a file lies below it.
     pub(crate) folder: PathBuf,
@@ -26,7 +28,20 @@ pub(crate) struct Plants {
     pub(crate) name: String,
     pub(crate) port: u16,
     pub(crate) sysv_key: u32,
+    /// How the path of a sandbox's group begins in /proc/PID/cgroup.
+    pub(crate) group: String,
+    sleeper_pid: u32,
+    /// What is held and taken away by the process that made them.
+    #[serde(skip)]
+    #[expect(dead_code, reason = "held until the plants go")]
+    kept: Option<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    folder: PathBuf,
     probe: PathBuf,
+    sysv_key: u32,
     sleeper: Child,
     _listeners: (TcpListener, Option<TcpListener>, UnixListener),
     _lock: File,
@@ -80,7 +95,17 @@ impl Plants {
         // A process of the host, with the nonce where everyone on the host can read it.
         let sleeper =
             Command::new(probe).arg0(&nonce).args(["--beat", "1000"]).stdout(Stdio::null()).spawn()?;
-        let listeners = (four, six, local);
+        let sleeper_pid = sleeper.id();
+        let kept = Kept {
+            folder: folder.clone(),
+            probe: probe.to_owned(),
+            sysv_key,
+            sleeper,
+            _listeners: (four, six, local),
+            _lock: lock,
+            elsewhere,
+        };
+        let kept = Some(kept);
         Ok(Self {
             folder,
             nonce,
@@ -89,41 +114,39 @@ impl Plants {
             name,
             port,
             sysv_key,
-            probe: probe.to_owned(),
-            sleeper,
-            _listeners: listeners,
-            _lock: lock,
-            elsewhere,
+            group: mode::group_path(),
+            sleeper_pid,
+            kept,
         })
     }
 
-    /// What the catalogue's `{names}` stand for; some are of a sandbox, which has this slot.
-    pub(crate) fn fill(&self, text: &str, slot: Option<u32>) -> io::Result<String> {
+    /// What the catalogue's `{names}` stand for; some are of a sandbox, which has these ids.
+    pub(crate) fn fill(&self, text: &str, ids: Option<&Range<u32>>) -> io::Result<String> {
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let half = |text: String, second: bool| {
             let (a, b) = text.split_at(text.len() / 2);
             if second { b } else { a }.to_owned()
         };
-        let own = || slot.ok_or_else(|| io::Error::other("there is no sandbox yet"));
+        let own = || ids.ok_or_else(|| io::Error::other("there is no sandbox yet"));
         let value = |name: &str| -> io::Result<String> {
             Ok(match name {
                 "nonce_a" => half(self.nonce.clone(), false),
                 "nonce_b" => half(self.nonce.clone(), true),
                 "host_file" => self.host_file.display().to_string(),
-                "host_cmdline" => format!("/proc/{}/cmdline", self.sleeper.id()),
-                "host_pid" => self.sleeper.id().to_string(),
+                "host_cmdline" => format!("/proc/{}/cmdline", self.sleeper_pid),
+                "host_pid" => self.sleeper_pid.to_string(),
                 "host_name" => read("/proc/sys/kernel/hostname")?,
                 "host_folder" => self.folder.display().to_string(),
                 "boot_id_a" => half(read("/proc/sys/kernel/random/boot_id")?, false),
                 "boot_id_b" => half(read("/proc/sys/kernel/random/boot_id")?, true),
-                "uid_first" => mode::parent_ids(own()?).start.to_string(),
-                "uid_count" => mode::parent_ids(own()?).len().to_string(),
+                "uid_first" => own()?.start.to_string(),
+                "uid_count" => own()?.len().to_string(),
                 "key_description" | "shm_name" | "abstract" => self.name.clone(),
                 "sysv_key" => self.sysv_key.to_string(),
                 "port" => self.port.to_string(),
                 "shared_file" => SHARED_FILE.to_owned(),
                 "runtime_folder" => default_runtime_folder().display().to_string(),
-                "group" => mode::group_path(),
+                "group" => self.group.clone(),
                 _ => match name.strip_prefix("ns_") {
                     Some(kind) => fs::read_link(format!("/proc/self/ns/{kind}"))?.display().to_string(),
                     None => return Err(io::Error::other(format!("nothing is called {{{name}}}"))),
@@ -132,7 +155,7 @@ impl Plants {
         };
         let Some((before, rest)) = text.split_once('{') else { return Ok(text.to_owned()) };
         let (name, after) = rest.split_once('}').ok_or_else(|| io::Error::other("{ without }"))?;
-        Ok(format!("{before}{}{}", value(name)?, self.fill(after, slot)?))
+        Ok(format!("{before}{}{}", value(name)?, self.fill(after, ids)?))
     }
 }
 
@@ -149,7 +172,7 @@ fn make_image(image: &Path, probe: &Path) -> io::Result<()> {
     set_mode(&image.join("suid"), 0o755)
 }
 
-impl Drop for Plants {
+impl Drop for Kept {
     fn drop(&mut self) {
         let _ = self.sleeper.kill();
         let _ = self.sleeper.wait();

@@ -5,6 +5,7 @@ use crate::mode::Mode;
 use crate::mutation::Mutant;
 use crate::place::{Place, State};
 use crate::row::{Row, Seen};
+use crate::wall::Wall;
 use cofferdam_core::Control;
 use serde::Serialize;
 use std::fmt::Write;
@@ -13,6 +14,8 @@ use std::fmt::Write;
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) mode: Mode,
+    /// The backend, where only that was attacked, and only by jobs.
+    pub(crate) wall: Option<Wall>,
     pub(crate) quick: bool,
     pub(crate) rows: Vec<Row>,
     pub(crate) mutants: Vec<Mutant>,
@@ -31,13 +34,26 @@ pub(crate) struct Counts {
     pub(crate) not_run: usize,
     pub(crate) errors: usize,
     pub(crate) passed: usize,
+    /// Otherwise than on the native backend, with a reason.
+    pub(crate) differs: usize,
     pub(crate) failed: usize,
 }
 
+impl Counts {
+    pub(crate) fn verdict(&self) -> String {
+        let Self { passed, differs, failed, not_run, .. } = self;
+        match differs {
+            0 => format!("{passed} passed, {failed} failed"),
+            _ => format!("{passed} passed, {differs} differ, {not_run} not made, {failed} failed"),
+        }
+    }
+}
+
 impl Report {
-    pub(crate) fn new(mode: Mode, quick: bool) -> Self {
+    pub(crate) fn new(mode: Mode, wall: Option<Wall>, quick: bool) -> Self {
         Self {
             mode,
+            wall,
             quick,
             rows: Vec::new(),
             mutants: Vec::new(),
@@ -68,7 +84,8 @@ impl Report {
             not_run,
             errors: rows(&Row::is_error),
             passed,
-            failed: self.rows.len() + self.mutants.len() - passed - not_run - excused,
+            differs: rows(&|row| row.differs.is_some()),
+            failed: rows(&Row::has_failed) + self.mutants.len() - mutants - excused,
         }
     }
 
@@ -133,7 +150,7 @@ impl Report {
                 let _ = writeln!(text, "- `{case}`: {reason}");
             }
         }
-        let _ = writeln!(text, "\nattacks: {} passed, {} failed", counts.passed, counts.failed);
+        let _ = writeln!(text, "\nattacks: {}", counts.verdict());
         text
     }
 
@@ -141,8 +158,9 @@ impl Report {
         let counts = self.counts();
         let (killed, all) = self.score();
         let mut text = format!(
-            "{}: {} attacks: {} held, {} controls broke, {} without control, {} errors, {} n/a in this mode; cases n/a {}, later {}",
+            "{}{}: {} attacks: {} held, {} controls broke, {} without control, {} errors, {} n/a in this mode; cases n/a {}, later {}",
             self.mode,
+            self.wall.map(|wall| format!(", {wall}")).unwrap_or_default(),
             self.rows.len(),
             counts.held,
             counts.controls_broke,
@@ -188,6 +206,9 @@ fn left_out(row: &Row) -> String {
     if let Place::Session(state) = row.place {
         return format!("in a {} session", state.name());
     }
+    if row.took_everything() {
+        return "everything".to_owned();
+    }
     match (row.left_out.is_empty(), row.behind.is_empty()) {
         (true, _) => String::new(),
         (false, true) => names(&row.left_out),
@@ -229,6 +250,8 @@ pub(crate) fn line(row: &Row) -> String {
         "n/a"
     } else if row.passed() {
         "ok"
+    } else if row.differs.is_some() {
+        "diff"
     } else {
         "FAIL"
     };
@@ -241,8 +264,12 @@ pub(crate) fn line(row: &Row) -> String {
         row.took_ms,
         cut(&left_out(row), 36)
     );
-    if row.was_not_run() {
+    if let Some(reason) = &row.differs {
+        let _ = write!(text, "\n       {reason}");
+    } else if row.was_not_run() {
         let _ = write!(text, "\n       not run: {}", row.wall.detail());
+    } else if row.stale {
+        text.push_str("\n       differs.toml says that it differs, and it does not");
     } else if !row.passed() {
         let _ =
             write!(text, "\n       wall: {}\n       control: {}", row.wall.detail(), row.control.detail());

@@ -2,11 +2,11 @@
 
 use crate::place::{Place, State};
 use cofferdam_core::Control;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// One look at one attack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "seen", content = "detail", rename_all = "snake_case")]
 pub(crate) enum Seen {
     /// The attack was stopped.
@@ -37,7 +37,7 @@ impl Seen {
 }
 
 /// One attack, against every wall and again without some.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) case: String,
     pub(crate) what: String,
@@ -47,10 +47,16 @@ pub(crate) struct Row {
     pub(crate) wall: Seen,
     pub(crate) control: Seen,
     /// What the control was made on, where that is not the product with something left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) twin: Option<String>,
     pub(crate) place: Place,
     pub(crate) took_ms: u64,
+    /// Why it is otherwise than on the native backend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) differs: Option<String>,
+    /// That it should differ, and does not.
+    #[serde(default)]
+    pub(crate) stale: bool,
 }
 
 impl Row {
@@ -65,6 +71,8 @@ impl Row {
             twin: None,
             place: Place::Run,
             took_ms: 0,
+            differs: None,
+            stale: false,
         }
     }
 
@@ -91,7 +99,19 @@ impl Row {
 
     /// The wall holds, and it is the wall that holds.
     pub(crate) fn passed(&self) -> bool {
-        matches!(self.wall, Seen::Held(_)) && matches!(self.control, Seen::Broke(_) | Seen::Without(_))
+        self.differs.is_none()
+            && !self.stale
+            && matches!(self.wall, Seen::Held(_))
+            && matches!(self.control, Seen::Broke(_) | Seen::Without(_))
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.passed() && !self.was_not_run() && self.differs.is_none()
+    }
+
+    /// That nothing but everything together made the control's attack work.
+    pub(crate) fn took_everything(&self) -> bool {
+        self.left_out.len() == Control::ALL.len()
     }
 
     /// Not in this mode, or something that the run was not given; said with the reason, and not counted as passed.
@@ -100,7 +120,8 @@ impl Row {
     }
 
     pub(crate) fn is_error(&self) -> bool {
-        [&self.wall, &self.control].into_iter().any(|seen| matches!(seen, Seen::Error(_)))
+        self.differs.is_none()
+            && [&self.wall, &self.control].into_iter().any(|seen| matches!(seen, Seen::Error(_)))
     }
 }
 

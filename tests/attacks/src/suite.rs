@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::catalogue::{Case, Catalogue, ImageKind};
+use crate::differs::Differs;
 use crate::heart::Heart;
 use crate::host;
 use crate::inventory::Inventory;
@@ -12,6 +13,8 @@ use crate::report::{HEADING, Report, line, mutant_line};
 use crate::row::{Row, Seen};
 use crate::runs;
 use crate::service;
+use crate::wall::{self, Wall};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
@@ -22,22 +25,32 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(200);
 
 pub(crate) async fn run(lab: &mut Lab, catalogue: &Catalogue, args: &Args) -> Result<Report, String> {
-    let mut report = Report::new(lab.mode, args.quick);
+    let mut report = Report::new(lab.mode, args.wall, args.quick);
+    let differs = Differs::load()?;
     report.note_absent(catalogue);
     println!("{HEADING}");
     let heart = Heart::start(lab).await?;
     lab.slots.remove(&heart.slot());
     for (id, case) in catalogue.ordered() {
-        let before = Inventory::take(&lab.slots, &[]);
+        let before = of_cases(lab, &lab.slots);
         let first = report.rows.len();
-        run_case(lab, args, id, case, &mut report).await;
+        match args.wall {
+            None => run_case(lab, args, id, case, &mut report).await,
+            Some(wall) if wall::is_by_a_job(id) => {
+                run_by_job(lab, args, (wall, &differs), id, case, &mut report).await;
+            }
+            Some(_) => {}
+        }
         if report.rows.len() > first {
             report.rows.extend(aftermath(lab, id, &before, &heart).await);
             report.rows[first..].iter().for_each(|row| println!("{}", line(row)));
         }
     }
     heart.stop().await?;
-    if !args.walls && args.wants(&["mutation"]) && args.only.as_deref().is_none_or(|only| only == "mutation")
+    if args.wall.is_none()
+        && !args.walls
+        && args.wants(&["mutation"])
+        && args.only.as_deref().is_none_or(|only| only == "mutation")
     {
         println!("\n     control            its row      strict   noticed by");
         report.mutants = mutation::run(lab, catalogue, &report.rows).await;
@@ -100,6 +113,49 @@ async fn run_case(lab: &mut Lab, args: &Args, id: &str, case: &Case, report: &mu
     }
 }
 
+/// Those of its attacks that a job makes, and whether each is as it is on the native backend.
+async fn run_by_job(
+    lab: &mut Lab,
+    args: &Args,
+    (wall, differs): (Wall, &Differs),
+    id: &str,
+    case: &Case,
+    report: &mut Report,
+) {
+    for (run, title) in case.runs.iter().zip(runs::titles(&case.runs)) {
+        if !args.wants(&[id, &run.probe]) {
+            continue;
+        }
+        let row = match differs.not_made(wall, &title) {
+            Some(reason) => Row::not_applicable(id, &title, reason),
+            None => {
+                let row = timeout(PATIENCE, runs::run(lab, id, run)).await;
+                row.unwrap_or_else(|_| hung(id, &title))
+            }
+        };
+        report.rows.push(differs.judge(wall, Row { what: title, ..row }));
+    }
+    for host in case.host.iter().filter(|host| args.wants(&[id, &host.driver])) {
+        let not_made = host.not_on.get(&lab.mode).map(String::as_str);
+        let row = match not_made.or_else(|| differs.not_made(wall, &host.driver)) {
+            Some(reason) => Row::not_applicable(id, &host.driver, reason),
+            None => {
+                let row = timeout(PATIENCE, host::drive(lab, id, &host.driver)).await;
+                row.unwrap_or_else(|_| hung(id, &host.driver))
+            }
+        };
+        report.rows.push(differs.judge(wall, row));
+        if let Some(short) = host.quick.as_ref().filter(|_| args.quick) {
+            report.shortened.push((host.driver.clone(), short.clone()));
+        }
+    }
+}
+
+/// What cases may leave: not what launchers and this program hold.
+fn of_cases(lab: &Lab, slots: &BTreeSet<u32>) -> Inventory {
+    if lab.works.is_some() { lab.inventory() } else { Inventory::take(slots, &[]) }
+}
+
 /// All of them, or with `--quick` one after the other.
 fn states(args: &Args, report: &mut Report) -> Vec<State> {
     if !args.quick {
@@ -142,10 +198,12 @@ fn hung(id: &str, what: &str) -> Row {
 async fn aftermath(lab: &Lab, id: &str, before: &Inventory, heart: &Heart) -> Option<Row> {
     let began = Instant::now();
     let slots = lab.slots.iter().copied().filter(|slot| *slot != heart.slot()).collect();
-    let mut left = Inventory::take(&slots, &[]).left_since(before);
+    let mut left = of_cases(lab, &slots).left_since(before);
     while !left.is_empty() && began.elapsed() < Duration::from_secs(2) {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        left = Inventory::take(&slots, &[]).left_since(before);
+        // What comes and goes meanwhile is somebody else's.
+        let now = of_cases(lab, &slots).left_since(before);
+        left.retain(|one| now.contains(one));
     }
     let pause = heart.longest_pause().await;
     if pause > PAUSE_MAX {

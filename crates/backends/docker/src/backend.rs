@@ -54,6 +54,9 @@ pub struct DockerBackend {
     /// What was seen to be prepared, by the names that were asked for.
     prepared: Mutex<HashMap<String, Prepared>>,
     swept: OnceCell<()>,
+    /// What the attack suite leaves out of the next sandboxes.
+    #[cfg(feature = "leave-out")]
+    pub mutation: Mutex<cofferdam_linux::ControlSet>,
 }
 
 impl DockerBackend {
@@ -67,6 +70,8 @@ impl DockerBackend {
             negotiated: OnceCell::new(),
             prepared: Mutex::default(),
             swept: OnceCell::new(),
+            #[cfg(feature = "leave-out")]
+            mutation: Mutex::default(),
         })
     }
 
@@ -120,6 +125,11 @@ impl DockerBackend {
         let name = container::name(spec);
         let seccomp = engine::seccomp(self.options.engine, &self.options.folder)?;
         let body = container::body(spec, &self.options, prepared, &self.owner, seccomp);
+        #[cfg(feature = "leave-out")]
+        let body = {
+            let without = *self.mutation.lock().unwrap_or_else(PoisonError::into_inner);
+            crate::leave_out::changed(body, self.options.engine, without)
+        };
         let options = CreateContainerOptions { name: Some(name.clone()), ..Default::default() };
         if let Err(error) = docker.create_container(Some(options), body).await {
             // Somebody may have removed the prepared image; the next sandbox has it made again.

@@ -12,6 +12,8 @@ mod backend;
 mod container;
 mod daemon;
 mod engine;
+#[cfg(feature = "leave-out")]
+mod leave_out;
 mod load;
 mod orphans;
 mod prepare;

@@ -50,6 +50,9 @@ pub struct OciBackend {
     layout: Arc<Layout>,
     /// The flags that were seen to work.
     chosen: OnceCell<Runtime>,
+    /// What the attack suite leaves out of the next sandboxes.
+    #[cfg(feature = "leave-out")]
+    pub mutation: Mutex<cofferdam_linux::ControlSet>,
 }
 
 /// Runs what blocks on a thread for that.
@@ -75,7 +78,15 @@ impl OciBackend {
         let slots =
             made.map_err(|error| BackendError::failed("making the folders of the oci backend", error))?;
         let layout = Arc::new(groups_apart(cgroup::detect()));
-        let backend = Self { options, found, slots: Mutex::new(slots), layout, chosen: OnceCell::new() };
+        let backend = Self {
+            options,
+            found,
+            slots: Mutex::new(slots),
+            layout,
+            chosen: OnceCell::new(),
+            #[cfg(feature = "leave-out")]
+            mutation: Mutex::default(),
+        };
         backend.sweep();
         Ok(backend)
     }
@@ -125,8 +136,17 @@ impl OciBackend {
         if self.found.kind == Kind::Gvisor {
             return Ok(None);
         }
+        #[cfg(feature = "leave-out")]
+        if crate::leave_out::has_no_range(self.mutation()) {
+            return Ok(None);
+        }
         let taken = self.slots.lock().unwrap_or_else(PoisonError::into_inner).take();
         taken.map(Some).map_err(|errno| BackendError::failed("taking a range of user ids", errno.into()))
+    }
+
+    #[cfg(feature = "leave-out")]
+    fn mutation(&self) -> cofferdam_linux::ControlSet {
+        *self.mutation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes it with the flags that work, which the first sandbox finds out.
@@ -187,6 +207,10 @@ impl OciBackend {
         let helper = Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: LOST_AFTER };
         let cgroup = cgroup_path(&self.layout, &spec.id.to_string());
         let json = config::config(runtime.kind, spec, place, &cgroup, first_id, helper.arguments());
+        #[cfg(feature = "leave-out")]
+        let (json, runtime) = crate::leave_out::changed(json, runtime, self.mutation());
+        #[cfg(feature = "leave-out")]
+        let runtime = &runtime;
         let io_error = |error: io::Error| BackendError::failed("making the streams of the container", error);
         let (input, our_input) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
         let (our_output, output) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;

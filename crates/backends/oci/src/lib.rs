@@ -10,6 +10,8 @@
 mod backend;
 mod config;
 mod layer;
+#[cfg(feature = "leave-out")]
+mod leave_out;
 mod place;
 mod runtime;
 mod sandbox;

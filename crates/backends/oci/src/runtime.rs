@@ -23,6 +23,8 @@ pub(crate) struct Runtime {
     pub(crate) kind: Kind,
     /// What stands before the verb.
     pub(crate) flags: Vec<String>,
+    /// What stands after `run`.
+    pub(crate) run_flags: Vec<String>,
 }
 
 /// The ways in which gVisor can run, best first. Its network is the sandbox's own loopback in all of them.
@@ -47,7 +49,7 @@ pub(crate) fn find(name: &str) -> Result<Runtime> {
         true => Kind::Gvisor,
         false => Kind::Namespaces,
     };
-    Ok(Runtime { program: name.into(), kind, flags: Vec::new() })
+    Ok(Runtime { program: name.into(), kind, flags: Vec::new(), run_flags: Vec::new() })
 }
 
 impl Runtime {
@@ -84,7 +86,8 @@ impl Runtime {
     ) -> io::Result<()> {
         let log = bundle.join("log");
         let mut command = self.command(state);
-        command.arg("--log").arg(&log).args(["run", "--detach", "--bundle"]).arg(bundle).arg(id);
+        command.arg("--log").arg(&log).args(["run", "--detach"]).args(&self.run_flags);
+        command.arg("--bundle").arg(bundle).arg(id);
         let status = command.stdin(input).stdout(output).stderr(errors).status()?;
         if status.success() {
             return Ok(());

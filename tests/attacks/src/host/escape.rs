@@ -11,7 +11,7 @@ use std::io::Cursor;
 use std::os::unix::fs::symlink;
 
 /// More descriptors than init ever has.
-const DESCRIPTORS: u32 = 64;
+pub(crate) const DESCRIPTORS: u32 = 64;
 
 /// A working folder that is a descriptor, by request and by a link in the image.
 pub(crate) async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
@@ -28,7 +28,7 @@ pub(crate) async fn cwd_matrix(lab: &mut Lab) -> Result<Looks, String> {
         if GuestPath::parse("workdir", &format!("/proc/self/fd/{n}")).is_ok() {
             return Ok((broke(format!("/proc/self/fd/{n} is taken as a working folder")), own_code()));
         }
-        let fill = |text| lab.plants.fill(text, Some(cell.slot)).map_err(|e| e.to_string());
+        let fill = |text| lab.plants.fill(text, Some(&cell.parent_ids)).map_err(|e| e.to_string());
         let argv = [
             PROBE.to_owned(),
             "escape-06-cwd".to_owned(),
@@ -98,7 +98,10 @@ pub(crate) async fn hostile_image(lab: &mut Lab) -> Result<Looks, String> {
 
 /// Files of the host that are bound into sandboxes are the same after the page cache was attacked.
 pub(crate) async fn hashes(lab: &mut Lab) -> Result<Looks, String> {
-    let files = [lab.plants.image.join("sacrifice"), "/usr/bin/true".into(), "/usr/bin/env".into()];
+    let files = match &lab.works {
+        None => ["/usr/bin/true".into(), "/usr/bin/env".into(), lab.plants.image.join("sacrifice")],
+        Some(works) => ["usr/bin/true", "usr/bin/env", "sacrifice"].map(|name| works.root.join(name)),
+    };
     let read = || -> Result<Vec<Vec<u8>>, String> {
         files.iter().map(|file| fs::read(file).map_err(|e| e.to_string())).collect()
     };

@@ -2,7 +2,7 @@
 
 use super::{Looks, broke, held, own_code};
 use crate::heart::Heart;
-use crate::inventory::{self, Inventory};
+use crate::inventory;
 use crate::job;
 use crate::lab::{Lab, MEMORY_BYTES, Wish};
 use crate::mode::{self, Mode};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// A tree that stops itself is ended at the deadline.
 pub(crate) async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let before = lab.inventory();
     let (timeout, grace) = (Duration::from_secs(1), Duration::from_millis(300));
     let result = job::probe(lab, &["exhaust-03", "20"], timeout, grace, None).await?;
-    let left = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
+    let left = lab.back_to(&before, Duration::from_secs(1)).await;
     let wall = match (&result.outcome, left) {
         (_, Err(left)) => broke(left),
         (Outcome::TimedOut, _) if result.duration_ms < 3000 => {
@@ -37,28 +37,30 @@ pub(crate) async fn deadline(lab: &mut Lab) -> Result<Looks, String> {
 /// A fork bomb in full swing is gone within a second.
 pub(crate) async fn gone(lab: &mut Lab) -> Result<Looks, String> {
     lab.backend().map_err(|e| e.to_string())?;
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let before = lab.inventory();
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let bomb = lab.start(&cell, &["exhaust-04-bomb", "100000", "30"]).await?;
-    let slot = [cell.slot].into();
     let mut most = 0;
     for _ in 0..100 {
-        most = most.max(inventory::processes(&slot).len());
+        most = most.max(lab.processes(&cell)?.len());
         if most > 40 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let before_end = lab.processes(&cell)?;
     let began = Instant::now();
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
     let took = began.elapsed();
-    let left = inventory::processes(&slot);
+    // A container that is gone has no processes to ask for.
+    let after_end = lab.processes(&cell).unwrap_or_default();
+    let left = before_end.union(&after_end).filter(|pid| inventory::is_alive(**pid)).count();
     drop((bomb, cell));
-    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(1)).await;
+    let back = lab.back_to(&before, Duration::from_secs(1)).await;
     let wall = match back {
         Err(left) => broke(left),
         _ if most <= 40 => Seen::Error(format!("the bomb had {most} processes only")),
-        _ if !left.is_empty() => broke(format!("{} processes left when it was said to be gone", left.len())),
+        _ if left > 0 => broke(format!("{left} processes left when it was said to be gone")),
         _ if took > Duration::from_secs(1) => broke(format!("gone after {} ms", took.as_millis())),
         _ => held(format!("{most} processes gone in {} ms", took.as_millis())),
     };
@@ -70,7 +72,10 @@ pub(crate) async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     let mut looks = Vec::new();
     for wish in [Wish::default(), Wish::without(&[Control::SwapOff])] {
         let cell = lab.bare(&wish).await.map_err(|e| e.to_string())?;
-        let seen = swap_limit(cell.slot);
+        let seen = match &lab.works {
+            None => swap_limit(&group_of(cell.slot)?),
+            Some(_) => swap_limit(&lab.memory_group(&cell)?),
+        };
         cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
         looks.push(seen);
     }
@@ -78,13 +83,18 @@ pub(crate) async fn swap(lab: &mut Lab) -> Result<Looks, String> {
     Ok((looks.remove(0), control))
 }
 
+/// The folder of a native sandbox's group that limits memory.
+fn group_of(slot: u32) -> Result<String, String> {
+    match mode::layout() {
+        Layout::V1 { .. } => Ok(format!("/sys/fs/cgroup/memory/cofferdam/s{slot}")),
+        Layout::V2 { base } => Ok(base.join(format!("s{slot}")).display().to_string()),
+        Layout::None { reason } => Err(reason.clone()),
+    }
+}
+
 /// What the group's own files say of swap.
-fn swap_limit(slot: u32) -> Seen {
-    let (group, is_v1) = match mode::layout() {
-        Layout::V1 { .. } => (format!("/sys/fs/cgroup/memory/cofferdam/s{slot}"), true),
-        Layout::V2 { base } => (base.join(format!("s{slot}")).display().to_string(), false),
-        Layout::None { reason } => return Seen::Error(reason.clone()),
-    };
+fn swap_limit(group: &str) -> Seen {
+    let is_v1 = matches!(mode::layout(), Layout::V1 { .. });
     let read = |file: &str| fs::read_to_string(format!("{group}/{file}")).map(|text| text.trim().to_owned());
     if !is_v1 {
         return match read("memory.swap.max") {
@@ -130,7 +140,7 @@ pub(crate) async fn inotify(lab: &mut Lab) -> Result<Looks, String> {
 
 /// What is hard to delete is gone in time.
 pub(crate) async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let before = lab.inventory();
     let began = Instant::now();
     for argv in [["exhaust-10-deep", "3000"], ["exhaust-10-mode000", "500"]] {
         let output = lab.run(&Wish::default(), &argv).await?;
@@ -138,7 +148,7 @@ pub(crate) async fn cleanup(lab: &mut Lab) -> Result<Looks, String> {
             return Err(output.summary());
         }
     }
-    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(60)).await;
+    let back = lab.back_to(&before, Duration::from_secs(60)).await;
     let wall = match back {
         Ok(_) => held(format!("both made and gone in {} ms", began.elapsed().as_millis())),
         Err(left) => broke(left),

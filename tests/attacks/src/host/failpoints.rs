@@ -1,7 +1,6 @@
 //! Set-up that fails half-way: whichever step it is, the payload never runs and nothing is left.
 
 use super::{Looks, broke, held};
-use crate::inventory::{self, Inventory};
 use crate::lab::{Cell, Lab, Wish, create, guest, process};
 use crate::row::Seen;
 use cofferdam_backend::Stdio;
@@ -18,7 +17,7 @@ pub(crate) async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
     // The first sandbox makes what later ones share.
     let first = lab.bare(&Wish::default()).await.map_err(|e| e.to_string())?;
     first.sandbox.destroy().await.map_err(|e| e.to_string())?;
-    let mut before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let mut before = lab.inventory();
     let (mut failed, mut wrong) = (0, Vec::new());
     for stage in Stage::ALL {
         match fails_closed(lab, *stage).await {
@@ -26,9 +25,9 @@ pub(crate) async fn every_stage(lab: &mut Lab) -> Result<Looks, String> {
             Err(text) => wrong.push(format!("{stage:?}: {text}")),
         }
         // At once after each: a later start of any host on this machine sweeps up and would hide it.
-        if let Err(left) = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), CLEAN_UP).await {
+        if let Err(left) = lab.back_to(&before, CLEAN_UP).await {
             wrong.push(format!("{stage:?}: {left}"));
-            before = Inventory::take(&lab.slots, &lab.launcher_pids());
+            before = lab.inventory();
         }
     }
     let wall = match wrong.as_slice() {

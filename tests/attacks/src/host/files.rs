@@ -1,7 +1,6 @@
 //! What the host's own code does with files that the guest has prepared for it.
 
 use super::{Looks, broke, held, own_code};
-use crate::inventory::{self, Inventory};
 use crate::job;
 use crate::lab::{Cell, DISK_BYTES, Lab, Wish, guest};
 use crate::row::Seen;
@@ -171,7 +170,7 @@ fn stray(folder: &Path, files: &BTreeSet<String>) -> Vec<String> {
 
 /// A deep tree that changes while the sandbox is destroyed.
 pub(crate) async fn delete(lab: &mut Lab) -> Result<Looks, String> {
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let before = lab.inventory();
     let cell = lab.cell(&Wish::default()).await.map_err(|e| e.to_string())?;
     let running = lab.start(&cell, &["files-09", ARTIFACTS, "100000", "20"]).await?;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -179,7 +178,7 @@ pub(crate) async fn delete(lab: &mut Lab) -> Result<Looks, String> {
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
     let took = began.elapsed();
     drop((running, cell));
-    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(60)).await;
+    let back = lab.back_to(&before, Duration::from_secs(60)).await;
     let wall = match back {
         Ok(_) => held(format!("gone in {} ms", took.as_millis())),
         Err(left) => broke(left),

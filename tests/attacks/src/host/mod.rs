@@ -15,6 +15,7 @@ mod undying;
 use crate::lab::Lab;
 use crate::row::{Row, Seen};
 use cofferdam_core::Control;
+pub(crate) use escape::DESCRIPTORS;
 use std::time::Instant;
 
 /// Every driver, by the name that the catalogue gives it.

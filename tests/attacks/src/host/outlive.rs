@@ -2,7 +2,7 @@
 
 use super::leak::init_of;
 use super::{Looks, broke, held, own_code};
-use crate::inventory::{self, Inventory, marked};
+use crate::inventory::{self, marked};
 use crate::job;
 use crate::lab::{Lab, Wish, create, guest, process};
 use crate::plants::random_hex;
@@ -105,18 +105,17 @@ pub(crate) async fn many_runs(lab: &mut Lab) -> Result<Looks, String> {
         // After the first one, what is made once and kept is there.
         if before.is_none() {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            before = Some(Inventory::take(&lab.slots, &lab.launcher_pids()));
+            before = Some(lab.inventory());
         }
     }
     let before = before.ok_or("no run")?;
-    let wall =
-        match inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(5)).await {
-            Ok(_) => held(format!("{runs} runs: processes, cgroups, mounts, descriptors, folders as before")),
-            Err(left) => broke(left),
-        };
+    let wall = match lab.back_to(&before, Duration::from_secs(5)).await {
+        Ok(_) => held(format!("{runs} runs: processes, cgroups, mounts, descriptors, folders as before")),
+        Err(left) => broke(left),
+    };
     // One sandbox that is kept shows that the inventory would notice.
     let cell = lab.bare(&Wish::default()).await.map_err(|e| e.to_string())?;
-    let more = Inventory::take(&lab.slots, &lab.launcher_pids()).since(&before);
+    let more = lab.inventory().since(&before);
     cell.sandbox.destroy().await.map_err(|e| e.to_string())?;
     Ok((wall, if more.is_empty() { held("one that is kept is not noticed") } else { broke(more.join(", ")) }))
 }
@@ -191,7 +190,7 @@ fn remove_groups(slots: &BTreeSet<u32>) {
 
 /// Paused, then destroyed: on cgroup v1 frozen tasks do not die until they are thawed.
 pub(crate) async fn frozen(lab: &mut Lab) -> Result<Looks, String> {
-    let before = Inventory::take(&lab.slots, &lab.launcher_pids());
+    let before = lab.inventory();
     let cell = lab.cell(&Wish { pausable: true, ..Wish::default() }).await.map_err(|e| e.to_string())?;
     let _running = lab.start(&cell, &["--beat", "20"]).await?;
     cell.sandbox.pause().await.map_err(|e| e.to_string())?;
@@ -199,7 +198,7 @@ pub(crate) async fn frozen(lab: &mut Lab) -> Result<Looks, String> {
     let destroyed = tokio::time::timeout(Duration::from_secs(2), cell.sandbox.destroy()).await;
     let took = began.elapsed();
     drop((_running, cell));
-    let back = inventory::back_to(&before, &lab.slots, &lab.launcher_pids(), Duration::from_secs(2)).await;
+    let back = lab.back_to(&before, Duration::from_secs(2)).await;
     let wall = match (destroyed, back) {
         (Err(_), _) => broke("not gone within 2 s"),
         (Ok(Err(error)), _) => broke(error.to_string()),
