@@ -10,6 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::in_process::IDLE;
 use crate::schedule::Mode;
 use crate::service::SERVICE;
+use crate::sessions::{SESSIONS, SessionPlan};
 use crate::store::{STORE, StorePlan};
 
 pub(crate) const USAGE: &str = "\
@@ -17,10 +18,14 @@ Times whole commands and sandboxes made in this process, side by side on one roo
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service, store; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service, sessions, store; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
   --store-jobs N       finished jobs in the large store, with ten audit events each (default 1000000)
+  --sessions N         sessions open at once (default 500)
+  --tree-mib N         files of a session that is forked (default 100)
+  --tree-files N       so many of them, where they are not one (default 10000)
+  --blob-mib N         the file that is sent to a session and fetched (default 512)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy
   --json OUT           every figure, with facts about the machine
   --markdown OUT       the tables as a document
@@ -53,6 +58,7 @@ pub(crate) struct Plan {
     /// Idle sandboxes at once.
     pub(crate) idle: usize,
     pub(crate) store: StorePlan,
+    pub(crate) sessions: SessionPlan,
 }
 
 impl Plan {
@@ -88,6 +94,7 @@ fn as_millis<S: serde::Serializer>(window: &Duration, serializer: S) -> std::res
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>> {
     let (mut cofferdam, mut only, mut json, mut markdown) = (None, None, None, None);
     let (mut samples, mut sparse_samples, mut store_jobs, mut quick) = (None, None, None, false);
+    let (mut sessions, mut tree_mib, mut tree_files, mut blob_mib) = (None, None, None, None);
     let mut words = words;
     while let Some(flag) = words.next() {
         let mut value = || words.next().ok_or_else(|| Failure::new(format!("{flag} needs a value")));
@@ -100,16 +107,30 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
             "--only" => only = Some(names(&value()?)?),
             "--samples" => samples = Some(count(&flag, &value()?)?),
             "--store-jobs" => store_jobs = Some(count(&flag, &value()?)? as u64),
+            "--sessions" => sessions = Some(count(&flag, &value()?)?),
+            "--tree-mib" => tree_mib = Some(count(&flag, &value()?)? as u64),
+            "--tree-files" => tree_files = Some(count(&flag, &value()?)? as u64),
+            "--blob-mib" => blob_mib = Some(count(&flag, &value()?)? as u64),
             "--sparse-samples" => sparse_samples = Some(count(&flag, &value()?)?),
             _ => return Err(Failure::new(format!("unknown argument {flag:?}; see --help"))),
         }
     }
     let only = only.unwrap_or_else(|| known().map(String::from).collect());
-    if cofferdam.is_none() && only.iter().any(|name| name == "cofferdam" || name == SERVICE) {
-        return Err(Failure::new("--cofferdam PATH is needed, or an --only without cofferdam and service"));
+    let needs_binary = |name: &String| ["cofferdam", SERVICE, SESSIONS].contains(&name.as_str());
+    if cofferdam.is_none() && only.iter().any(needs_binary) {
+        let fix = "--cofferdam PATH is needed, or an --only without cofferdam, service and sessions";
+        return Err(Failure::new(fix));
     }
     let mut plan = plan(samples, sparse_samples, quick);
     plan.store.jobs = store_jobs.unwrap_or(plan.store.jobs);
+    let given = plan.sessions;
+    plan.sessions = SessionPlan {
+        sessions: sessions.unwrap_or(given.sessions),
+        tree_mib: tree_mib.unwrap_or(given.tree_mib),
+        tree_files: tree_files.unwrap_or(given.tree_files),
+        blob_mib: blob_mib.unwrap_or(given.blob_mib),
+        ..given
+    };
     Ok(Some(Args { cofferdam, only, json, markdown, plan }))
 }
 
@@ -124,12 +145,20 @@ fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> P
             jobs: if quick { 10_000 } else { 1_000_000 },
             samples: samples.unwrap_or(1_000 / divisor),
         },
+        sessions: SessionPlan {
+            sessions: 500 / divisor,
+            tree_mib: if quick { 20 } else { 100 },
+            tree_files: if quick { 2_000 } else { 10_000 },
+            forks: if quick { 5 } else { 20 },
+            blob_mib: if quick { 64 } else { 512 },
+            transfers: 5,
+        },
     }
 }
 
 /// Everything that can be asked for.
 fn known() -> impl Iterator<Item = &'static str> {
-    contestants::NAMES.into_iter().chain([IDLE, SERVICE, STORE])
+    contestants::NAMES.into_iter().chain([IDLE, SERVICE, SESSIONS, STORE])
 }
 
 fn names(list: &str) -> Result<Vec<String>> {

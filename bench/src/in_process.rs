@@ -25,7 +25,7 @@ use cold::Cold;
 pub(crate) use host::Host;
 #[cfg(test)]
 pub(crate) use idle::Inventory;
-pub(crate) use idle::{Idle, measure as measure_idle};
+pub(crate) use idle::{Idle, measure as measure_idle, sandboxes};
 use warm::Warm;
 
 /// Asked for like a contestant, although it runs nothing.

@@ -8,12 +8,15 @@ mod args;
 mod contestant;
 mod contestants;
 mod failure;
+mod http;
 mod in_process;
 mod machine;
 mod progress;
 mod report;
 mod schedule;
+mod server;
 mod service;
+mod sessions;
 mod shuffle;
 mod stats;
 mod store;
@@ -38,6 +41,7 @@ use progress::Progress;
 use report::{Latency, Report, Throughput};
 use schedule::Mode;
 use service::SERVICE;
+use sessions::SESSIONS;
 use store::STORE;
 use table::Style;
 use targets::{Outcome, TARGETS};
@@ -125,6 +129,12 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         throughput.extend(service.throughput);
         fsync = service.fsync;
     }
+    let mut sessions = None;
+    if let Some(program) = args.cofferdam.as_deref().filter(|_| args.asks_for(SESSIONS)) {
+        let (found, rows) = sessions::measure(program, place, args.plan, &mut progress)?;
+        latency.extend(rows);
+        sessions = Some(found);
+    }
     let store = match args.asks_for(STORE) {
         true => store::measure(place, args.plan, &mut progress)?,
         false => Vec::new(),
@@ -140,6 +150,7 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         throughput,
         idle,
         fsync,
+        sessions,
         store,
         targets: Vec::new(),
     })

@@ -8,6 +8,7 @@ use crate::contestants::{Absent, Facts};
 use crate::in_process::{DESTROY, Idle};
 use crate::machine::Machine;
 use crate::schedule::{Mode, Series};
+use crate::sessions::Sessions;
 use crate::stats::{Statistic, Summary};
 use crate::store::Kept;
 use crate::targets::Verdict;
@@ -26,6 +27,7 @@ pub(crate) struct Report {
     pub(crate) idle: Option<Idle>,
     /// Of the disk that the service keeps its records on.
     pub(crate) fsync: Option<Summary>,
+    pub(crate) sessions: Option<Sessions>,
     /// Of each engine, a store after a long life.
     pub(crate) store: Vec<Kept>,
     pub(crate) targets: Vec<Verdict>,

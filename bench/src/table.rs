@@ -1,6 +1,7 @@
 //! The report as tables, whatever they are drawn with: text for a terminal, Markdown for a document.
 
 mod markdown;
+mod sessions;
 mod text;
 
 use crate::in_process::Idle;
@@ -8,7 +9,7 @@ use crate::report::{Latency, Report, Throughput};
 use crate::schedule::Mode;
 use crate::stats::{Statistic, Summary};
 use crate::store::{Asked, Kept};
-use crate::targets::{Claim, Figure, Outcome, Rate, Target, Verdict};
+use crate::targets::{Claim, Figure, OfCrowd, Outcome, Rate, Target, Verdict};
 use crate::throughput::IN_FLIGHT;
 use crate::workload::Workload;
 
@@ -56,6 +57,7 @@ fn tables(report: &Report) -> Vec<Table> {
         latency.into_iter().chain([throughput(report, workload)])
     };
     let tables = Workload::SHOWN.into_iter().flat_map(of_workload).chain([idle(report)]);
+    let tables = tables.chain(report.sessions.iter().flat_map(sessions::tables));
     let tables = tables.chain(report.store.iter().map(store));
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
@@ -194,14 +196,31 @@ fn claim(target: &Target) -> String {
             format!("worst {} <= {max:.1} x an almost empty store", statistic.label())
         }
         Claim::AtMost { figure: Figure::IdleLeft, max } => format!("<= {max:.0} cgroups and mounts"),
+        Claim::AtMost { figure: Figure::Step(mode), max } => {
+            format!("p50 <= {max:.1} ms over HTTP, {}", mode.label())
+        }
+        Claim::AtMost { figure: Figure::Fork(_), max } => format!("time <= {max:.1} x cp -a, p50"),
+        Claim::AtMost { figure: Figure::Transfer(_), max } => {
+            format!("time <= {max:.1} x cp and fsync on the same disk, p50")
+        }
+        Claim::AtMost { figure: Figure::TransferGrowth, max } => format!("grows by <= {max:.0} KiB"),
+        Claim::AtMost { figure: Figure::Crowd(figure), max } => match figure {
+            OfCrowd::IdleKib => format!("<= {max:.0} KiB each"),
+            OfCrowd::KernelKib => format!("<= {max:.0} KiB each besides the interpreter"),
+            OfCrowd::Early => format!("<= {max:.0} sessions"),
+            OfCrowd::LateMs => format!("<= {max:.0} ms after the deadline"),
+            OfCrowd::AfterBootMs => format!("all <= {max:.0} ms after the start"),
+            OfCrowd::Left | OfCrowd::LeftAfterBoot => format!("<= {max:.0} sandboxes"),
+        },
     }
 }
 
 fn value(verdict: &Verdict) -> String {
     match verdict.target.claim {
-        Claim::AtMost { figure: Figure::IdleKib | Figure::IdleLeft, .. } => {
-            verdict.value.map_or("-".into(), |value| format!("{value:.0}"))
-        }
+        Claim::AtMost {
+            figure: Figure::IdleKib | Figure::IdleLeft | Figure::TransferGrowth | Figure::Crowd(_),
+            ..
+        } => verdict.value.map_or("-".into(), |value| format!("{value:.0}")),
         _ => times(verdict.value),
     }
 }

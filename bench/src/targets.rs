@@ -6,6 +6,7 @@ use crate::in_process::{IDLE, Idle};
 use crate::report::Report;
 use crate::schedule::Mode;
 use crate::service::SERVICE;
+use crate::sessions::{Beside, Crowd, Direction, SESSIONS, Sessions, Shape};
 use crate::stats::Statistic;
 use crate::store::{Engine, STORE};
 use crate::workload::Workload;
@@ -57,6 +58,29 @@ pub(crate) enum Figure {
     IdleLeft,
     /// The worst of all questions to a full store, beside an almost empty one.
     Store(Engine, Statistic),
+    /// Milliseconds of the next step of a session.
+    Step(Mode),
+    /// The time of a fork, beside `cp -a`.
+    Fork(Shape),
+    /// The time of a large file into a session or out of it, beside `cp` and fsync.
+    Transfer(Direction),
+    /// By how many KiB the server's memory grew meanwhile.
+    TransferGrowth,
+    Crowd(OfCrowd),
+}
+
+/// Of many sessions at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OfCrowd {
+    IdleKib,
+    /// With an interpreter, besides what that takes itself.
+    KernelKib,
+    Early,
+    LateMs,
+    Left,
+    AfterBootMs,
+    LeftAfterBoot,
 }
 
 const fn ratio(
@@ -104,14 +128,30 @@ const fn rate(name: &'static str, against: (&'static str, Workload), min: f64) -
     Target { name, claim, is_stretch: false }
 }
 
+/// A session and its first step beside a bare interpreter, in turn.
+const fn of_session(target: Target) -> Target {
+    match target.claim {
+        Claim::Ratio(ratio) => {
+            let claim = Claim::Ratio(Ratio { workload: Workload::FirstStep, ..ratio });
+            Target { claim, ..target }
+        }
+        Claim::Rate(_) | Claim::AtMost { .. } => target,
+    }
+}
+
+const fn of_crowd(name: &'static str, figure: OfCrowd, max: f64) -> Target {
+    at_most(name, Figure::Crowd(figure), max)
+}
+
 const COMMAND: (&str, &str) = ("cofferdam", "bwrap");
 const COLD: (&str, &str) = ("cold", "bare");
 const WARM: (&str, &str) = ("warm", "bare");
 const AHEAD: (&str, &str) = ("ahead", "bare");
 const API: (&str, &str) = (SERVICE, "bare");
+const SESSION: (&str, &str) = (SESSIONS, "bare");
 
 /// Both modes: a busy loop hides what an idle machine makes a first request wait for.
-pub(crate) const TARGETS: [Target; 25] = [
+pub(crate) const TARGETS: [Target; 41] = [
     ratio("whole command, busy", COMMAND, Mode::BackToBack, 1.0),
     ratio("whole command, idle", COMMAND, Mode::Sparse, 1.0),
     ratio("cold, busy", COLD, Mode::BackToBack, 5.0),
@@ -133,6 +173,22 @@ pub(crate) const TARGETS: [Target; 25] = [
     rate("API calls a second, docker", ("docker", Workload::Python), 15.0),
     rate("API calls a second, bare", ("bare", Workload::Api), 0.5),
     stretch(rate("API calls a second, stretch", ("bare", Workload::Api), 0.8)),
+    of_session(ratio("session, first result", SESSION, Mode::Sparse, 1.0)),
+    at_most("next step", Figure::Step(Mode::BackToBack), 2.0),
+    at_most("next step, idle", Figure::Step(Mode::Sparse), 2.0),
+    stretch(at_most("next step, stretch", Figure::Step(Mode::BackToBack), 1.0)),
+    at_most("fork, one file", Figure::Fork(Shape::OneFile), 2.0),
+    at_most("fork, many files", Figure::Fork(Shape::ManyFiles), 2.0),
+    at_most("upload", Figure::Transfer(Direction::Upload), 2.0),
+    at_most("download", Figure::Transfer(Direction::Download), 2.0),
+    at_most("memory of a server that moves files", Figure::TransferGrowth, 16.0 * 1024.0),
+    of_crowd("memory of an idle session", OfCrowd::IdleKib, 2048.0),
+    of_crowd("memory of a session with Python", OfCrowd::KernelKib, 2048.0),
+    of_crowd("no session ends early", OfCrowd::Early, 0.0),
+    of_crowd("sessions end in time, p99", OfCrowd::LateMs, 1000.0),
+    of_crowd("nothing left of sessions", OfCrowd::Left, 0.0),
+    of_crowd("sessions end after an outage", OfCrowd::AfterBootMs, 2000.0),
+    of_crowd("nothing left after an outage", OfCrowd::LeftAfterBoot, 0.0),
     at_most("full store, SQLite", Figure::Store(Engine::Sqlite, Statistic::P50), 2.0),
     at_most("full store, SQLite, p99", Figure::Store(Engine::Sqlite, Statistic::P99), 2.0),
     at_most("full store, PostgreSQL", Figure::Store(Engine::Postgres, Statistic::P50), 2.0),
@@ -218,13 +274,19 @@ impl Ratio {
 
 impl Figure {
     fn value(self, report: &Report) -> Option<f64> {
-        let idle = report.idle.as_ref();
+        let (idle, sessions) = (report.idle.as_ref(), report.sessions.as_ref());
+        let ms = |ns: u64| ns as f64 / 1e6;
         match self {
             Self::IdleKib => idle.map(Idle::kib_each),
             Self::IdleLeft => idle.map(|idle| idle.left() as f64),
             Self::Store(engine, statistic) => {
                 report.store.iter().find(|kept| kept.engine == engine)?.worst(statistic)
             }
+            Self::Step(mode) => report.figure(SESSIONS, Workload::NextStep, mode, Statistic::P50).map(ms),
+            Self::Fork(shape) => sessions?.forks.iter().find(|fork| fork.of == shape).map(Beside::ratio),
+            Self::Transfer(of) => sessions?.transfers.iter().find(|row| row.of == of).map(Beside::ratio),
+            Self::TransferGrowth => sessions.map(|sessions| sessions.transfer_growth_kib as f64),
+            Self::Crowd(figure) => sessions.map(|Sessions { crowd, .. }| figure.value(crowd)),
         }
     }
 
@@ -233,6 +295,24 @@ impl Figure {
         match self {
             Self::IdleKib | Self::IdleLeft => IDLE,
             Self::Store(..) => STORE,
+            Self::Step(_) | Self::Fork(_) | Self::Transfer(_) | Self::TransferGrowth | Self::Crowd(_) => {
+                SESSIONS
+            }
+        }
+    }
+}
+
+impl OfCrowd {
+    fn value(self, crowd: &Crowd) -> f64 {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        match self {
+            Self::IdleKib => crowd.idle_kib,
+            Self::KernelKib => crowd.beside_interpreter_kib(),
+            Self::Early => crowd.early as f64,
+            Self::LateMs => ms(crowd.late.p99_ns),
+            Self::Left => crowd.left as f64,
+            Self::AfterBootMs => ms(crowd.after_boot.max_ns),
+            Self::LeftAfterBoot => crowd.left_after_boot as f64,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::in_process::{Idle, Inventory};
 use crate::machine::Machine;
 use crate::report::{Report, latency_rows, throughput_rows};
 use crate::schedule::{Mode, Series};
+use crate::sessions::SessionPlan;
 use crate::store::StorePlan;
 use crate::throughput::Flow;
 use crate::workload::Workload;
@@ -40,6 +41,14 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
             throughput_window: Duration::from_secs(4),
             idle: 1_000,
             store: StorePlan { jobs: 1_000_000, samples: 1_000 },
+            sessions: SessionPlan {
+                sessions: 500,
+                tree_mib: 100,
+                tree_files: 10_000,
+                forks: 20,
+                blob_mib: 512,
+                transfers: 5,
+            },
         },
         contestants: Vec::new(),
         absent: vec![Absent { name: "docker", reason: "no ".repeat(60) }],
@@ -47,6 +56,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
         throughput: throughput_rows(rows.iter().map(flow).collect(), Workload::True, 1),
         idle: Some(idle()),
         fsync: None,
+        sessions: None,
         store: Vec::new(),
         targets: Vec::new(),
     }

@@ -9,6 +9,10 @@ pub(crate) enum Workload {
     Python,
     /// The same program, by way of the service.
     Api,
+    /// The same program, in a session that is made for it.
+    FirstStep,
+    /// One more step of a session.
+    NextStep,
 }
 
 impl Workload {
@@ -16,21 +20,23 @@ impl Workload {
     pub(crate) const ALL: [Self; 2] = [Self::True, Self::Python];
 
     /// What there is a table of.
-    pub(crate) const SHOWN: [Self; 3] = [Self::True, Self::Python, Self::Api];
+    pub(crate) const SHOWN: [Self; 5] =
+        [Self::True, Self::Python, Self::Api, Self::FirstStep, Self::NextStep];
 
     /// Absolute paths: a shim found first in PATH would cost more than the sandboxes under test.
     pub(crate) fn argv(self) -> &'static [&'static str] {
         match self {
             Self::True => &["/bin/true"],
-            Self::Python | Self::Api => &["/usr/bin/python3", "-c", "print(1)"],
+            Self::Python | Self::Api | Self::FirstStep => &["/usr/bin/python3", "-c", "print(1)"],
+            Self::NextStep => &[],
         }
     }
 
     /// What proves that the program really ran.
     pub(crate) fn expected_stdout(self) -> &'static str {
         match self {
-            Self::True => "",
-            Self::Python | Self::Api => "1\n",
+            Self::True | Self::NextStep => "",
+            Self::Python | Self::Api | Self::FirstStep => "1\n",
         }
     }
 
@@ -39,6 +45,8 @@ impl Workload {
             Self::True => "/bin/true",
             Self::Python => "python3 -c 'print(1)'",
             Self::Api => "POST /v1/jobs of print(1)",
+            Self::FirstStep => "a session and its first step, print(1)",
+            Self::NextStep => "the next step of a session, x + 1",
         }
     }
 
@@ -48,6 +56,8 @@ impl Workload {
             Self::True => "true",
             Self::Python => "python",
             Self::Api => "api",
+            Self::FirstStep => "first-step",
+            Self::NextStep => "next-step",
         }
     }
 }

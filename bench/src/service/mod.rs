@@ -5,7 +5,6 @@
 
 mod client;
 mod disk;
-mod server;
 
 use std::path::Path;
 
@@ -16,12 +15,12 @@ use crate::failure::Result;
 use crate::progress::Progress;
 use crate::report::{self, Latency, Throughput};
 use crate::schedule::{self, Mode};
+use crate::server::Server;
 use crate::stats::Summary;
 use crate::throughput;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 use client::Client;
-use server::Server;
 
 pub(crate) const SERVICE: &str = "service";
 
@@ -42,7 +41,7 @@ pub(crate) fn measure(
     progress.show("starting the service");
     let folder = place.cache("service");
     let fsync = disk::fsync(&folder)?;
-    let server = Server::start(program, &folder)?;
+    let server = Server::start(program, &folder, &[])?;
     let client = Client::new(server.address(), server.key());
     client.check()?;
     let bare = contestants::bare(Workload::Python)?;

@@ -14,7 +14,7 @@ use crate::failure::{Doing, Failure, Result};
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     address: String,
     key: String,
@@ -22,12 +22,18 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(program: &Path, folder: &Path) -> Result<Self> {
+    /// With nothing kept from before, and these words behind the usual ones.
+    pub(crate) fn start(program: &Path, folder: &Path, words: &[&str]) -> Result<Self> {
+        remove(&folder.join("data"))?;
+        Self::start_again(program, folder, words)
+    }
+
+    /// With what the one before has left.
+    pub(crate) fn start_again(program: &Path, folder: &Path, words: &[&str]) -> Result<Self> {
         let data = folder.join("data");
-        remove(&data)?;
         let mut command = quiet("/usr/bin/setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).arg("serve").arg("--data").arg(&data);
-        command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        command.args(["--listen", "127.0.0.1:0"]).args(words).stdout(Stdio::piped());
         let mut child = command.spawn().doing("starting the service")?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
@@ -43,16 +49,27 @@ impl Server {
         Ok(Self { child, address, key: key.trim().to_owned(), data })
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    pub(super) fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
+    /// The process itself: what started it has become it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// As a crash would. What it kept stays.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill().doing("killing the service")?;
+        self.child.wait().doing("waiting for the service").map(drop)
+    }
+
     /// Ends it in order, and says so if it does not.
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         self.terminate()?;
         remove(&self.data)
     }

@@ -1,0 +1,127 @@
+//! Sessions as their users have them, over HTTP: the first result and the next, forks, files, and very many at once
+//! that all end in time.
+//!
+//! What is compared with a command is done in turn with it, so that whatever disturbs the one disturbs the other.
+
+mod api;
+mod crowd;
+mod fork;
+mod steps;
+mod transfer;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::args::Plan;
+use crate::contestant::{Entrant, Pace};
+use crate::contestants;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::report::{self, Latency};
+use crate::schedule::{self, Mode};
+use crate::server::Server;
+use crate::stats::{Statistic, Summary};
+use crate::workload::Workload;
+use crate::workplace::Workplace;
+use api::Api;
+pub(crate) use crowd::Crowd;
+pub(crate) use fork::Shape;
+use steps::{First, Next};
+pub(crate) use transfer::Direction;
+
+pub(crate) const SESSIONS: &str = "sessions";
+
+/// Room for whatever number is asked for: what is measured is not how much is refused.
+const ROOM: [&str; 6] = ["--slots", "4096", "--cpus", "4096", "--memory", "9t"];
+
+/// How much of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct SessionPlan {
+    /// Open at once.
+    pub(crate) sessions: usize,
+    /// The files of a session that is forked.
+    pub(crate) tree_mib: u64,
+    pub(crate) tree_files: u64,
+    pub(crate) forks: usize,
+    /// The file that is sent and fetched.
+    pub(crate) blob_mib: u64,
+    pub(crate) transfers: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Sessions {
+    pub(crate) forks: Vec<Beside<Shape>>,
+    pub(crate) transfers: Vec<Beside<Direction>>,
+    /// What the server's memory grew by at most while files went through it.
+    pub(crate) transfer_growth_kib: u64,
+    pub(crate) crowd: Crowd,
+}
+
+/// The same by us and by a command.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Beside<Of> {
+    pub(crate) of: Of,
+    pub(crate) command: &'static str,
+    pub(crate) ours: Summary,
+    pub(crate) theirs: Summary,
+}
+
+impl<Of> Beside<Of> {
+    fn new(of: Of, command: &'static str, ours: &[Duration], theirs: &[Duration]) -> Result<Self> {
+        let none = || Failure::new("no samples of sessions");
+        let (ours, theirs) = (Summary::of(ours).ok_or_else(none)?, Summary::of(theirs).ok_or_else(none)?);
+        Ok(Self { of, command, ours, theirs })
+    }
+
+    /// Of the medians.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.ours.get(Statistic::P50) as f64 / self.theirs.get(Statistic::P50) as f64
+    }
+}
+
+pub(crate) fn measure(
+    program: &Path,
+    place: &Workplace,
+    plan: Plan,
+    progress: &mut Progress,
+) -> Result<(Sessions, Vec<Latency>)> {
+    progress.show("starting the service");
+    let folder = place.cache(SESSIONS);
+    let server = Server::start(program, &folder, &ROOM)?;
+    let api = Api::new(&server);
+    let latency = steps(&api, plan, progress)?;
+    let forks = fork::measure(&api, plan.sessions, progress)?;
+    let (transfers, transfer_growth_kib) =
+        transfer::measure(&api, server.pid(), &folder, plan.sessions, progress)?;
+    server.stop()?;
+    let crowd = crowd::measure(program, &folder, plan.sessions.sessions, progress)?;
+    Ok((Sessions { forks, transfers, transfer_growth_kib, crowd }, latency))
+}
+
+fn steps(api: &Api, plan: Plan, progress: &mut Progress) -> Result<Vec<Latency>> {
+    let bare = contestants::bare(Workload::Python)?;
+    let first = First(api);
+    let mut rows = Vec::new();
+    for mode in [Mode::BackToBack, Mode::Sparse] {
+        let entrants = [
+            Entrant { contestant: Box::new(&bare), pace: Pace::Fast },
+            Entrant { contestant: Box::new(&first), pace: Pace::Fast },
+        ];
+        let (workload, rounds) = (Workload::FirstStep, plan.rounds(mode));
+        let what = format!("{}, {}", workload.label(), mode.label());
+        let watch = |round| progress.at(&what, round, rounds.fast);
+        rows.extend(report::latency_rows(schedule::race(&entrants, mode, rounds, watch), workload, mode));
+    }
+    let next = Next::new(api)?;
+    for mode in [Mode::BackToBack, Mode::Sparse] {
+        let entrants = [Entrant { contestant: Box::new(&next), pace: Pace::Fast }];
+        let (workload, rounds) = (Workload::NextStep, plan.rounds(mode));
+        let what = format!("{}, {}", workload.label(), mode.label());
+        let watch = |round| progress.at(&what, round, rounds.fast);
+        rows.extend(report::latency_rows(schedule::race(&entrants, mode, rounds, watch), workload, mode));
+    }
+    next.end()?;
+    Ok(rows)
+}
