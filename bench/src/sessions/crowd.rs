@@ -216,8 +216,9 @@ fn crash(
     server.kill()?;
     thread::sleep(OUTAGE);
     let standing = sandboxes();
+    let boot_ms = now_ms();
     let server = Server::start_again(program, folder, &ROOM)?;
-    let (api, boot_ms) = (Api::new(&server), now_ms());
+    let api = Api::new(&server);
     let mut late = Vec::new();
     for made_one in &made {
         let ended_ms = ended(&api, &made_one.id, boot_ms)?;
