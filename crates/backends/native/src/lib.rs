@@ -11,6 +11,7 @@ mod groups;
 mod image;
 mod launcher;
 mod ports;
+mod pour;
 mod process;
 mod report;
 mod runtime;

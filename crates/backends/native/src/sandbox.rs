@@ -4,6 +4,7 @@ use crate::connection::{Connection, NoStarts, gone, too_large};
 use crate::groups::Groups;
 use crate::launcher::Launcher;
 use crate::ports::{self, V4, V6};
+use crate::pour::pour;
 use crate::process::NativeProcess;
 use crate::report;
 use crate::watch::NativeWatcher;
@@ -22,7 +23,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 
 /// A sandbox of this machine.
 pub(crate) struct NativeSandbox {
@@ -239,12 +239,10 @@ impl Sandbox for NativeSandbox {
         Ok(Box::new(tokio::fs::File::from_std(file)))
     }
 
-    async fn write_file(&self, path: &GuestPath, mode: u32, mut content: Reader) -> Result<u64> {
+    async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let mut file = tokio::fs::File::from_std(file);
-        let failed = |e| BackendError::failed(format!("writing {path}"), e);
-        let written = tokio::io::copy(&mut content, &mut file).await.map_err(failed)?;
-        file.flush().await.map_err(failed)?;
+        let poured = pour(content, file).await;
+        let (written, _) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
         Ok(written)
     }
 
@@ -280,14 +278,12 @@ impl Sandbox for NativeSandbox {
         path: &GuestPath,
         mode: u32,
         modified_ms: i64,
-        mut content: Reader,
+        content: Reader,
     ) -> Result<u64> {
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let mut file = tokio::fs::File::from_std(file);
-        let failed = |e| BackendError::failed(format!("writing {path}"), e);
-        let written = tokio::io::copy(&mut content, &mut file).await.map_err(failed)?;
-        file.flush().await.map_err(failed)?;
-        set_modified(&file.into_std().await, modified_ms);
+        let poured = pour(content, file).await;
+        let (written, file) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
+        set_modified(&file, modified_ms);
         Ok(written)
     }
 

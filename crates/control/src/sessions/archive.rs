@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// What is on its way from the sandbox to the place, at most.
-const BETWEEN: usize = 256 << 10;
+const BETWEEN: usize = 1 << 20;
 
 /// As much as is sealed at once.
 const PIECE: usize = 64 << 10;

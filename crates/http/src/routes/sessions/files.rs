@@ -38,8 +38,8 @@ const LISTED: u64 = 1000;
 const MAX_LISTED: u64 = 10_000;
 const MAX_DEPTH: u64 = 64;
 
-/// Read at once.
-const PIECE_BYTES: usize = 64 << 10;
+/// Read at once, by a thread that waits for the disk: less is not worth the way there.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Whoever sends nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(60);

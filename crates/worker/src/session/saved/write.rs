@@ -6,7 +6,7 @@ use crate::task_env::workspace;
 use cofferdam_backend::{BackendError, Entry, EntryKind, FileStat, Sandbox};
 use cofferdam_core::GuestPath;
 use std::io;
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 
 const BUFFER: usize = 256 << 10;
 
@@ -96,7 +96,10 @@ impl<W: AsyncWrite + Send + Unpin> Out<W> {
         }
         self.head(FILE, &stat, below).await?;
         self.to.write_u64_le(stat.size_bytes).await.map_err(lost)?;
-        let copied = tokio::io::copy(&mut reader.take(stat.size_bytes), &mut self.to).await.map_err(lost)?;
+        // A piece as large as the file, or as the buffer: each is a turn of another thread.
+        let piece = usize::try_from(stat.size_bytes).unwrap_or(BUFFER).clamp(1, BUFFER);
+        let mut reader = BufReader::with_capacity(piece, reader.take(stat.size_bytes));
+        let copied = tokio::io::copy_buf(&mut reader, &mut self.to).await.map_err(lost)?;
         match copied == stat.size_bytes {
             true => Ok(()),
             false => Err(refused(path, "it became shorter while it was read")),
