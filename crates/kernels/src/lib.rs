@@ -28,4 +28,5 @@ pub use error::KernelError;
 pub use interrupt::Interrupter;
 pub use kernel::Kernel;
 pub use language::KernelLanguage;
+pub use programs::{PYTHON_WAITING, Waiting};
 pub use start::Preparation;

@@ -33,6 +33,21 @@ pub(crate) static PYTHON: Program = Program {
     hears_interrupts: false,
 };
 
+/// What an interpreter is given that waits for a kernel to become.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// A program. It reads the length of the kernel (32 bits, little-endian) and the kernel from its stdin, says that it
+    /// is ready, and reads arguments and environment.
+    pub code: &'static str,
+    pub kernel: &'static str,
+}
+
+/// One that has the kernel compiled by the time it is asked.
+pub static PYTHON_WAITING: Waiting = Waiting {
+    code: concat!(include_str!("python_ready.py"), include_str!("python_boot.py")),
+    kernel: include_str!("python.py"),
+};
+
 pub(crate) static NODE: Program = Program {
     name: "node",
     start: Start::Argument { flag: "-e", boot: include_str!("node_boot.js") },

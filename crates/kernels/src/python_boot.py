@@ -19,7 +19,10 @@ def _boot(space):
     length, _, held = take(lambda held: b"\0" in held).partition(b"\0")
     held += take(lambda more: len(held) + len(more) >= int(length))
     names = {"__name__": "cofferdam_kernel", "__builtins__": __builtins__, "channel": channel, "space": space}
-    exec(compile(held[:-1], "<kernel>", "exec", dont_inherit=True), names)
+    source, code = space.pop("_prepared", (None, None))
+    if source != held[:-1]:
+        code = compile(held[:-1], "<kernel>", "exec", dont_inherit=True)
+    exec(code, names)
 
 
 _boot(globals())

@@ -40,7 +40,7 @@ const SAID_MAX: Duration = Duration::from_millis(200);
 ///
 /// [`Kernel::start`] does all of it. On its own it is for an interpreter that was started ahead and waits for a
 /// program: give it [`Preparation::code`] with [`Preparation::arguments`], and hand its process to
-/// [`Preparation::finish`].
+/// [`Preparation::finish`]. One that waits as [`crate::PYTHON_WAITING`] does has the code already.
 pub struct Preparation {
     sandbox: Arc<dyn Sandbox>,
     language: KernelLanguage,

@@ -1,7 +1,7 @@
-//! Interpreters from the shelves for who gives them a program of his own and keeps the sandbox: sessions.
+//! Interpreters from the shelves for who keeps them, and the sandbox: sessions.
 
 use super::Pool;
-use super::shelf::Kind;
+use super::shelf::{Kind, Shelf};
 use super::waiting::Interpreter;
 use crate::runtime::Runtime;
 use crate::runtime::ahead;
@@ -19,12 +19,13 @@ pub struct Taken {
     pub interpreter: Option<WaitingInterpreter>,
 }
 
-/// An interpreter that has started in the workspace and waits for its program. Dropping it does not end it.
+/// An interpreter that has started in the workspace and waits for what is wanted of it. Dropping it does not end it.
 #[derive(Debug)]
-pub struct WaitingInterpreter(Interpreter);
+pub struct WaitingInterpreter(Box<Interpreter>);
 
 impl WaitingInterpreter {
-    /// Makes it run `code` with these arguments and this environment, and stdin at its end.
+    /// Makes it run `code` with these arguments and this environment, and stdin at its end. One that was given its
+    /// program before goes on with that, and has no use for `code`.
     pub async fn give(
         self,
         code: &str,
@@ -36,12 +37,12 @@ impl WaitingInterpreter {
         let message = ahead::message(code, args, env, false);
         stdin.write_all(&message).await.map_err(|_| gone())?;
         stdin.shutdown().await.map_err(|_| gone())?;
-        Ok(Box::new(self.0))
+        Ok(self.0)
     }
 
     /// The process, for who has no use for it and ends it.
     pub fn into_process(self) -> Box<dyn Process> {
-        Box::new(self.0)
+        self.0
     }
 }
 
@@ -58,8 +59,7 @@ impl Pool {
         let kind = Kind::new(spec, runtime);
         match self.take_warm(&kind).await {
             Some(waiting) => {
-                // Whoever took it goes on with it; there is no answer to wait for.
-                self.answered(&kind);
+                Shelf::of(&mut self.state().shelves, &kind).hold_for_session();
                 let interpreter = waiting.interpreter.map(WaitingInterpreter);
                 Ok(Taken { id: waiting.id, sandbox: waiting.sandbox, interpreter })
             }

@@ -44,7 +44,7 @@ async fn run_warm(
         None => job::run_in(sandbox, spec, live, cancel).await?,
         Some(interpreter) => {
             let used = interpreter.cpu_time_ms;
-            let result = job::run_ahead(sandbox, Box::new(interpreter), spec, live, cancel).await?;
+            let result = job::run_ahead(sandbox, interpreter, spec, live, cancel).await?;
             without_start(result, used)
         }
     };

@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// over: making the next one would take the processor from it.
 const HOLD: Duration = Duration::from_millis(10);
 
+/// Whoever has just made a session is about to send its first step, which is what is waited for.
+const HOLD_OF_SESSION: Duration = Duration::from_millis(60);
+
 /// From a request's end to its answer there is still something to be written.
 const AFTER: Duration = Duration::from_millis(2);
 
@@ -179,6 +182,12 @@ impl Shelf {
     pub(super) fn hurry(&mut self) {
         let soon = Instant::now() + AFTER;
         self.held_until = self.held_until.map(|time| time.min(soon));
+    }
+
+    /// What was taken is for a session.
+    pub(super) fn hold_for_session(&mut self) {
+        let later = self.last_taken + HOLD_OF_SESSION;
+        self.held_until = self.held_until.map(|time| time.max(later));
     }
 
     /// What to make next, if there are fewer than are wanted and `left` bytes allow it; counted as in the making.

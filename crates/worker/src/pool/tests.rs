@@ -1,5 +1,5 @@
 use super::*;
-use crate::runtime::by_name;
+use crate::runtime::{PYTHON_KERNEL, by_name};
 use crate::testing::{FakeBackend, Guest};
 use crate::{Discard, JobSpec, Work, cancellation, draw_job_id, draw_sandbox_id, sandbox_spec};
 use cofferdam_backend::ExitStatus;
@@ -163,6 +163,46 @@ async fn what_an_interpreter_cannot_be_given_afterwards_starts_one() {
         assert_eq!(run(&pool, job).await.stdout.text(), "cold code");
     }
     assert_eq!((pool.counts().warm, pool.counts().waiting), (0, 1));
+}
+
+async fn read_message(guest: &mut Guest) -> String {
+    let mut message = vec![0; guest.stdin.read_u32_le().await.unwrap() as usize];
+    guest.stdin.read_exact(&mut message).await.unwrap();
+    String::from_utf8(message).unwrap()
+}
+
+/// One that becomes the interpreter of a session: it is given a program first, and is ready again with that.
+async fn python_of_sessions(mut guest: Guest) -> ExitStatus {
+    guest.print("\0\0\0\0\0").await;
+    let program = read_message(&mut guest).await;
+    assert!(program.contains("_prepare") && program.contains("_boot"), "{program}");
+    let kernel = read_message(&mut guest).await;
+    assert_eq!(kernel, cofferdam_kernels::PYTHON_WAITING.kernel);
+    guest.print("\0\0\0\0\0").await;
+    let wanted = read_message(&mut guest).await;
+    guest.print(wanted.replace('\0', " ")).await;
+    ExitStatus::Exited(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_interpreter_of_a_session_has_its_kernel_before_it_is_taken() {
+    let backend = Arc::new(FakeBackend::new().with_program("python3", python_of_sessions));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    pool.keep_ready(&spec(), Some(&PYTHON_KERNEL), 2);
+    settle(&pool).await;
+    let taken = pool.take_with_interpreter(spec(), &PYTHON_KERNEL, &[]).await.unwrap();
+    let env = [("K".to_owned(), "v".to_owned())];
+    let process =
+        taken.interpreter.unwrap().give("", &["port".to_owned(), "word".to_owned()], &env).await.unwrap();
+    let mut said = String::new();
+    process.take_stdout().unwrap().read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "0 2  port word K=v");
+    // The next one is not made while the first step of this one is likely to run.
+    assert_eq!(pool.counts().waiting, 1);
+    let _ = tokio::time::timeout(Duration::from_millis(50), pool.tend()).await;
+    assert_eq!(pool.counts().waiting, 1);
+    let _ = tokio::time::timeout(Duration::from_millis(50), pool.tend()).await;
+    assert_eq!(pool.counts().waiting, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use super::shelf::Kind;
 use crate::runtime::Runtime;
-use crate::runtime::ahead::{Ahead, COMPILED_MAX_BYTES, READY};
+use crate::runtime::ahead::{Ahead, COMPILED_MAX_BYTES, READY, message};
 use crate::task_env::{default_env, workspace};
 use cofferdam_backend::{
     Backend, BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, Stdio,
@@ -16,7 +16,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// An interpreter that takes longer to start than this is not worth waiting for: its image is broken, or lies.
 const START_MAX: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const START_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Waiting {
     pub(crate) id: SandboxId,
     pub(crate) sandbox: Box<dyn Sandbox>,
-    pub(crate) interpreter: Option<Interpreter>,
+    pub(crate) interpreter: Option<Box<Interpreter>>,
     /// What it told of the code that it waits with, for the next one of its kind.
     pub(super) compiled: Option<Arc<[u8]>>,
 }
@@ -38,11 +38,11 @@ impl Waiting {
         };
         let process = process(runtime, ahead, kind.compiled.as_deref());
         let (sandbox, process) = backend.create_and_start(spec, process).await?;
-        let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?)).await;
+        let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?, ahead)).await;
         let (mut interpreter, compiled) = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
         // Its start was nobody's job, and will not be counted as one's.
         interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;
-        Ok(Self { id, sandbox, interpreter: Some(interpreter), compiled })
+        Ok(Self { id, sandbox, interpreter: Some(Box::new(interpreter)), compiled })
     }
 
     /// Whether it can still serve; an interpreter may have been ended by whatever ends processes.
@@ -71,16 +71,26 @@ pub(crate) struct Interpreter {
     process: Box<dyn Process>,
     /// What its start has used.
     pub(super) cpu_time_ms: Option<u64>,
+    stdin: Mutex<Option<Writer>>,
     stdout: Mutex<Option<Reader>>,
 }
 
 impl Interpreter {
     /// Waits until it has started, and for what it tells of its code.
-    async fn ready(process: Box<dyn Process>) -> Result<(Self, Option<Arc<[u8]>>)> {
+    async fn ready(process: Box<dyn Process>, ahead: &Ahead) -> Result<(Self, Option<Arc<[u8]>>)> {
         let gone = || BackendError::Gone { cause: "the interpreter ended before it was ready".to_owned() };
+        let mut stdin = process.take_stdin().ok_or_else(gone)?;
         let mut stdout = process.take_stdout().ok_or_else(gone)?;
         let compiled = read_ready(&mut stdout).await.map_err(|_| gone())?;
-        Ok((Self { process, cpu_time_ms: None, stdout: Mutex::new(Some(stdout)) }, compiled))
+        if let Some(then) = ahead.then {
+            let mut words = message(then.code, &[], &default_env(), true);
+            words.extend((then.kernel.len() as u32).to_le_bytes());
+            words.extend(then.kernel.as_bytes());
+            stdin.write_all(&words).await.map_err(|_| gone())?;
+            read_ready(&mut stdout).await.map_err(|_| gone())?;
+        }
+        let (stdin, stdout) = (Mutex::new(Some(stdin)), Mutex::new(Some(stdout)));
+        Ok((Self { process, cpu_time_ms: None, stdin, stdout }, compiled))
     }
 
     fn has_ended(&self) -> bool {
@@ -113,7 +123,7 @@ impl Process for Interpreter {
     }
 
     fn take_stdin(&self) -> Option<Writer> {
-        self.process.take_stdin()
+        self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn take_stdout(&self) -> Option<Reader> {

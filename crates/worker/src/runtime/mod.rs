@@ -10,7 +10,7 @@ mod table;
 
 pub use command::{CodePlace, INLINE_CODE_MAX_BYTES, file_argv};
 pub(crate) use present::present_in;
-pub use table::{Arguments, Inline, RUNTIMES, Runtime};
+pub use table::{Arguments, Inline, PYTHON_KERNEL, RUNTIMES, Runtime};
 
 use cofferdam_core::InvalidValue;
 

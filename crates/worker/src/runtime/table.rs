@@ -1,6 +1,6 @@
 //! The table of languages. To add one, add a row.
 
-use super::ahead::{Ahead, NODE, PYTHON};
+use super::ahead::{self, Ahead, NODE, PYTHON};
 
 /// How code that came as text is handed to a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,18 +41,23 @@ pub struct Runtime {
     pub ahead: Option<&'static Ahead>,
 }
 
+const PYTHON_ROW: Runtime = Runtime {
+    name: "python",
+    aliases: &["py", "python3"],
+    endings: &["py"],
+    program: "python3",
+    inline: Inline::After(&["-c"]),
+    arguments: Arguments::Plain,
+    file: &[],
+    source: "main.py",
+    ahead: Some(&PYTHON),
+};
+
+/// For sessions: it waits to become a kernel.
+pub static PYTHON_KERNEL: Runtime = Runtime { ahead: Some(&ahead::PYTHON_KERNEL), ..PYTHON_ROW };
+
 pub static RUNTIMES: [Runtime; 10] = [
-    Runtime {
-        name: "python",
-        aliases: &["py", "python3"],
-        endings: &["py"],
-        program: "python3",
-        inline: Inline::After(&["-c"]),
-        arguments: Arguments::Plain,
-        file: &[],
-        source: "main.py",
-        ahead: Some(&PYTHON),
-    },
+    PYTHON_ROW,
     Runtime {
         name: "node",
         aliases: &["js", "javascript", "nodejs"],

@@ -1,18 +1,11 @@
 //! The interpreter that was started with the sandbox, before there was a session for it: the first Python step has it.
 
 use crate::pool::WaitingInterpreter;
-use crate::runtime::{Runtime, by_name};
 use cofferdam_backend::Sandbox;
-use cofferdam_core::InvalidValue;
 use cofferdam_kernels::{Kernel, KernelError, KernelLanguage, KernelOptions, Preparation};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const SIGKILL: i32 = 9;
-
-/// The runtime whose interpreter may have started before there was a session for it.
-pub(super) fn runtime() -> Result<&'static Runtime, InvalidValue> {
-    by_name("language", KernelLanguage::Python.as_str())
-}
 
 /// One that waits, until it is taken or ended.
 #[derive(Debug, Default)]
@@ -41,7 +34,7 @@ impl Ahead {
     }
 }
 
-/// Makes a kernel of an interpreter that waits for a program.
+/// Makes a kernel of an interpreter that waits to become one.
 pub(super) async fn become_kernel(
     interpreter: WaitingInterpreter,
     sandbox: &Arc<dyn Sandbox>,
@@ -49,7 +42,6 @@ pub(super) async fn become_kernel(
 ) -> Result<Kernel, KernelError> {
     let env = options.env.clone();
     let preparation = Preparation::new(sandbox, KernelLanguage::Python, options).await?;
-    let code = preparation.code().unwrap_or_default();
-    let process = interpreter.give(code, &preparation.arguments(), &env).await?;
+    let process = interpreter.give("", &preparation.arguments(), &env).await?;
     preparation.finish(process).await
 }

@@ -38,6 +38,7 @@ pub use watch::{FileChange, WatchNews};
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
 use crate::pool::{Pool, Taken};
+use crate::runtime::PYTHON_KERNEL;
 use cofferdam_backend::SandboxSpec;
 use cofferdam_core::{SandboxId, SessionId};
 use cofferdam_kernels::KernelLanguage;
@@ -75,7 +76,7 @@ impl Sessions {
     /// Has so many sandboxes kept ready for sessions of a kind.
     pub fn keep_ready(&self, spec: &SessionSpec, count: usize) {
         if let Ok(id) = draw_sandbox_id() {
-            self.pool.keep_ready(&sandbox_spec(id, spec), ahead::runtime().ok(), count);
+            self.pool.keep_ready(&sandbox_spec(id, spec), Some(&PYTHON_KERNEL), count);
         }
     }
 
@@ -88,8 +89,7 @@ impl Sessions {
             return Ok(live.sandbox_id().clone());
         }
         let id = draw_sandbox_id().map_err(SessionError::Id)?;
-        let taken =
-            self.pool.take_with_interpreter(sandbox_spec(id, &spec), ahead::runtime()?, &spec.env).await;
+        let taken = self.pool.take_with_interpreter(sandbox_spec(id, &spec), &PYTHON_KERNEL, &spec.env).await;
         let Taken { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
         let name = spec.id.clone();
         let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));

@@ -3,7 +3,7 @@
 use crate::support::*;
 use cofferdam_backend::Sandbox;
 use cofferdam_kernels::{Kernel, KernelLanguage, KernelOptions, Preparation};
-use cofferdam_worker::runtime::Runtime;
+use cofferdam_worker::runtime::{PYTHON_KERNEL, Runtime};
 use cofferdam_worker::{Pool, PoolSettings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,25 +17,27 @@ fn warm_options() -> KernelOptions {
     options
 }
 
+fn named(runtime: &str) -> &'static Runtime {
+    cofferdam_worker::runtime::by_name("language", runtime).expect("a runtime")
+}
+
 /// Has one interpreter of a runtime wait.
-async fn waiting(pool: &Pool, runtime: &str) -> &'static Runtime {
-    let runtime = cofferdam_worker::runtime::by_name("language", runtime).expect("a runtime");
+async fn waiting(pool: &Pool, runtime: &'static Runtime) {
     pool.keep_ready(&sandbox_spec(512 << 20), Some(runtime), 1);
     let until = Instant::now() + PROMPTLY;
     while pool.counts().waiting == 0 {
         assert!(Instant::now() < until, "nothing waits");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    runtime
 }
 
 /// Makes a kernel of the interpreter that waits, and says how long that took.
 async fn warm_kernel(
     pool: &Pool,
     language: KernelLanguage,
-    runtime: &str,
+    runtime: &'static Runtime,
 ) -> (Kernel, Arc<dyn Sandbox>, Duration) {
-    let runtime = waiting(pool, runtime).await;
+    waiting(pool, runtime).await;
     let begun = Instant::now();
     let options = warm_options();
     let taken =
@@ -67,8 +69,17 @@ async fn with_pool(work: impl AsyncFnOnce(&Pool)) {
 
 #[tokio::test]
 async fn a_python_that_waited_becomes_a_kernel() {
+    becomes_a_kernel(named("python")).await;
+}
+
+#[tokio::test]
+async fn a_python_that_waited_with_its_kernel_is_the_same() {
+    becomes_a_kernel(&PYTHON_KERNEL).await;
+}
+
+async fn becomes_a_kernel(runtime: &'static Runtime) {
     with_pool(async |pool| {
-        let (mut kernel, _sandbox, warm) = warm_kernel(pool, KernelLanguage::Python, "python").await;
+        let (mut kernel, _sandbox, warm) = warm_kernel(pool, KernelLanguage::Python, runtime).await;
         println!("a warm Python kernel: {warm:?}");
         run(&mut kernel, "x = 41").await.well();
         let code = "import os, sys\nx + 1, os.environ['CYNODE_JOB_ID'], __name__, sys.argv, sorted(k for k in globals() if k[0] != '_')";
@@ -85,7 +96,7 @@ async fn a_python_that_waited_becomes_a_kernel() {
 #[tokio::test]
 async fn a_node_that_waited_becomes_a_kernel() {
     with_pool(async |pool| {
-        let (mut kernel, _sandbox, _) = warm_kernel(pool, KernelLanguage::JavaScript, "node").await;
+        let (mut kernel, _sandbox, _) = warm_kernel(pool, KernelLanguage::JavaScript, named("node")).await;
         let code = "const a = await import('node:path'); a.sep + process.env.CYNODE_JOB_ID";
         assert_eq!(run(&mut kernel, code).await.well().plain(), "'/ses-1'");
         let ran = run(&mut kernel, "null.x").await;
@@ -97,7 +108,8 @@ async fn a_node_that_waited_becomes_a_kernel() {
 #[tokio::test]
 async fn what_counts_at_the_start_of_an_interpreter_needs_a_new_one() {
     with_pool(async |pool| {
-        let runtime = waiting(pool, "python").await;
+        let runtime = named("python");
+        waiting(pool, runtime).await;
         let mut env = warm_options().env;
         env.push(("PYTHONHASHSEED".to_owned(), "1".to_owned()));
         let taken = pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &env).await.expect("one");

@@ -21,6 +21,8 @@ pub struct Ahead {
     is_compiled: bool,
     /// Names of variables, or how they begin, that the interpreter looks at while it starts.
     looked_at: &'static [&'static str],
+    /// What it is given before it waits for what is wanted of it.
+    pub(crate) then: Option<&'static cofferdam_kernels::Waiting>,
     /// What one that waits takes of the machine's memory, rounded up from measurements.
     pub idle_bytes: u64,
 }
@@ -28,19 +30,27 @@ pub struct Ahead {
 /// What the C library looks at when a program starts.
 const LIBC: [&str; 7] = ["LD_", "LC_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "LANGUAGE"];
 
-pub(super) static PYTHON: Ahead = Ahead {
+pub(super) static PYTHON: Ahead = PYTHON_ALONE;
+
+const PYTHON_ALONE: Ahead = Ahead {
     flag: "-c",
     boot: include_str!("python.py"),
     is_compiled: true,
     looked_at: &["PYTHON"],
+    then: None,
     idle_bytes: 8 << 20,
 };
+
+/// One that becomes the interpreter of a session.
+pub(super) static PYTHON_KERNEL: Ahead =
+    Ahead { then: Some(&cofferdam_kernels::PYTHON_WAITING), idle_bytes: 10 << 20, ..PYTHON_ALONE };
 
 pub(super) static NODE: Ahead = Ahead {
     flag: "-e",
     boot: include_str!("node.js"),
     is_compiled: false,
     looked_at: &["NODE_", "UV_", "OPENSSL_", "SSL_", "ICU_", "NO_COLOR", "FORCE_COLOR"],
+    then: None,
     idle_bytes: 24 << 20,
 };
 
