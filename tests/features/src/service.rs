@@ -1,5 +1,6 @@
 //! A service of a scenario's own: its own folder, its own port, and nothing left of it.
 
+use crate::wall::wall;
 use cofferdam_client::Client;
 use cofferdam_project_tests::binary;
 use std::io::{BufRead, BufReader};
@@ -35,6 +36,7 @@ impl Service {
 fn spawn(folder: &PathBuf) -> (Child, Client) {
     let mut command = Command::new(binary::folder().join("cofferdam"));
     command.arg("serve").arg("--data").arg(folder).args(["--listen", "127.0.0.1:0"]);
+    wall().lend(&mut command);
     let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");

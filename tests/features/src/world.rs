@@ -1,6 +1,7 @@
 //! What a scenario knows: its service, the job that it is about, and what was last refused.
 
 use crate::service::Service;
+use crate::wall::wall;
 use cofferdam_api::{Command, Job, JobRequest, JobResult, Step};
 use cofferdam_client::{ClientError, Refusal};
 use cucumber::World;
@@ -42,12 +43,12 @@ impl Scene {
 
     /// Has a job run to its end.
     pub async fn run(&mut self, request: JobRequest) {
-        let created = self.client().job_create(&request, WAIT).await;
+        let created = self.client().job_create(&wall().ask(request), WAIT).await;
         self.take(created);
     }
 
     pub async fn submit(&mut self, request: JobRequest) {
-        let created = self.client().job_create(&request, Duration::ZERO).await;
+        let created = self.client().job_create(&wall().ask(request), Duration::ZERO).await;
         self.take(created);
     }
 
@@ -65,7 +66,10 @@ impl Scene {
 
     fn take(&mut self, answer: cofferdam_client::Result<Job>) {
         match answer {
-            Ok(job) => self.job = Some(job),
+            Ok(job) => {
+                wall().look_at(&job);
+                self.job = Some(job);
+            }
             Err(ClientError::Refused(refusal)) => self.refusal = Some(*refusal),
             Err(error) => panic!("{error}"),
         }
