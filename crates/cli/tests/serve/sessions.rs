@@ -559,9 +559,11 @@ fn a_terminal_is_typed_into_and_come_back_to() {
     let type_in = |text: &str| assert_eq!(client.post(&format!("{one}/input"), text).status, 204);
     type_in("echo $((6*7)); tty\n");
     wait_until("it answers", || now().contains("42") && now().contains("/dev/pts/"));
+    // Not before the shell runs something: it writes back the size that it has read before each prompt.
+    type_in("echo looks-$((1+1)); until stty size | grep '^30 101$'; do sleep 0.1; done | tr ' ' x\n");
+    wait_until("it looks", || now().contains("looks-2"));
     assert_eq!(client.post(&format!("{one}/resize"), r#"{"rows":30,"columns":101}"#).status, 204);
-    type_in("stty size\n");
-    wait_until("it has its new size", || now().contains("30 101"));
+    wait_until("it has its new size", || now().contains("30x101"));
     // Whoever comes back goes on from where they were.
     let ids = |text: &str| {
         text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok()).collect::<Vec<_>>()

@@ -81,7 +81,10 @@ fn keys_sizes_and_jobs_reach_the_shell() {
     let mut shell = bed.shell((30, 100), &[]);
     shell.type_in("stty size\n");
     shell.wait_for("30 100\r\n");
-    shell.type_in("until [ \"$(stty size)\" = '41 121' ]; do sleep 0.1; done; stty size\n");
+    // Not before the shell runs something: it writes back the size that it has read before each prompt.
+    let looks = "echo looks; until [ \"$(stty size)\" = '41 121' ]; do sleep 0.1; done; stty size\n";
+    shell.type_in(looks);
+    shell.wait_for("looks\r\n");
     shell.resize(41, 121);
     shell.wait_for("41 121\r\n");
     // Ctrl-C ends what is in the foreground, and nothing else.

@@ -64,7 +64,8 @@ fn a_terminal_is_typed_into_left_and_come_back_to() {
     let Heard::Said(attached) = socket.next() else { panic!("not attached") };
     assert_eq!((&attached["type"], &attached["process"]["is_terminal"]), (&json!("attached"), &json!(true)));
     socket.type_in("echo $((6*7))\n");
-    socket.wait_output("42\r\n");
+    // The shell writes back the size that it has read before each prompt, and would undo one that came in between.
+    socket.wait_output("42\r\n\u{1b}[?2004h$ ");
     socket.say(r#"{"type":"resize","rows":31,"columns":103}"#);
     socket.say(r#"{"type":"input","text":"stty size; echo sized\n"}"#);
     socket.wait_output("31 103\r\nsized\r\n");

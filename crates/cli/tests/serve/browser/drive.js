@@ -92,8 +92,10 @@ async function main() {
 
   await page.type("echo $((6*7))-typed\n");
   await page.until("screen", "what is typed is answered", (shown) => shown.includes("\n42-typed\n"));
+  // Not before the shell runs something: it writes back the size that it has read before each prompt.
+  await page.type('echo looks-$((1+1)); until [ "$(stty size)" = "20 90" ]; do sleep 0.1; done; stty size\n');
+  await page.until("screen", "it looks", (shown) => shown.includes("\nlooks-2\n"));
   await page.send("Emulation.setDeviceMetricsOverride", { width: 900, height: 400, deviceScaleFactor: 1, mobile: false });
-  await page.type('until [ "$(stty size)" = "20 90" ]; do sleep 0.1; done; stty size\n');
   await page.until("screen", "its size is that of the window", (shown) => shown.includes("\n20 90\n"));
   await page.type("echo it-runs; sleep 641\n");
   await page.until("screen", "it runs", (shown) => shown.includes("\nit-runs\n"));
