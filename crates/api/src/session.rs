@@ -14,8 +14,8 @@ pub struct SessionRequest {
     /// The session ends so long after it was made, unless it is extended. An hour, unless it says otherwise.
     #[schema(minimum = 1, example = 600)]
     pub ttl_seconds: Option<u64>,
-    /// It also ends when no step has run, and nothing else was asked of it, for so long.
-    #[schema(minimum = 1, example = 300)]
+    /// It also ends when no step has run, and nothing else was asked of it, for so long: at most a year.
+    #[schema(minimum = 1, maximum = 31536000_u64, example = 300)]
     pub idle_timeout_seconds: Option<u64>,
     /// Set for every step, besides what every program gets. `CYNODE_*` is not for requests.
     pub env: BTreeMap<String, String>,

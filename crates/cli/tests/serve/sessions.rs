@@ -460,6 +460,7 @@ fn what_is_not_built_is_refused_by_name() {
         (r#"{"ttl_seconds":0}"#, "ttl_seconds", "invalid"),
         (r#"{"ttl_seconds":999999999}"#, "ttl_seconds", "invalid"),
         (r#"{"idle_timeout_seconds":0}"#, "idle_timeout_seconds", "invalid"),
+        (r#"{"idle_timeout_seconds":9223372036854775808}"#, "idle_timeout_seconds", "invalid"),
         (r#"{"limits":{"memory_bytes":1}}"#, "limits.memory_bytes", "invalid"),
         (r#"{"env":{"":"x"}}"#, "env", "invalid"),
     ] {

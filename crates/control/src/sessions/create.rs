@@ -29,6 +29,9 @@ const FIRST: i64 = 1;
 
 const ROUTE: &str = "POST /v1/sessions";
 
+/// More is no time that anybody waits for, and far more would not be one that can be kept.
+const MOST_IDLE_SECONDS: u64 = 365 * 24 * 60 * 60;
+
 impl Control {
     /// Makes a session. When this returns, it is on the disk and takes steps.
     pub async fn create_session(
@@ -332,8 +335,11 @@ fn check(request: &SessionRequest) -> Result<()> {
     one_of("on_expiry", &request.on_expiry, ["delete", "pause"])?;
     one_of("on_drain", &request.on_drain, ["end", "archive"])?;
     check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)?;
-    if let Some(0) = request.idle_timeout_seconds {
-        return Err(InvalidValue::new("idle_timeout_seconds", "0", "it must be more than 0").into());
+    if let Some(seconds) = request.idle_timeout_seconds
+        && !(1..=MOST_IDLE_SECONDS).contains(&seconds)
+    {
+        let fix = format!("it must be 1 to {MOST_IDLE_SECONDS}, which is a year");
+        return Err(InvalidValue::new("idle_timeout_seconds", seconds.to_string(), fix).into());
     }
     check_metadata(&request.metadata)?;
     if request.worker_labels.len() > 32 {
