@@ -61,12 +61,7 @@ impl Http {
         let mut connection = self.connection()?;
         let start = Instant::now();
         connection.get_mut().write_all(request.as_bytes()).doing("sending a request")?;
-        let (status, length) = head(&mut connection)?;
-        let mut body = vec![0; length as usize];
-        connection.read_exact(&mut body).doing("reading an answer")?;
-        let took = start.elapsed();
-        self.keep(connection);
-        Ok(Answer { status, body, took })
+        self.answer(connection, start)
     }
 
     /// Sends a body of that length, of which `see` sees every piece before it goes.
@@ -90,6 +85,11 @@ impl Http {
             see(&piece[..read]);
             connection.get_mut().write_all(&piece[..read]).doing("sending a file")?;
         }
+        self.answer(connection, start)
+    }
+
+    /// Takes a small answer to what was sent from `start` on.
+    fn answer(&self, mut connection: Connection, start: Instant) -> Result<Answer> {
         let (status, length) = head(&mut connection)?;
         let mut body = vec![0; length as usize];
         connection.read_exact(&mut body).doing("reading an answer")?;

@@ -1,4 +1,4 @@
-//! Linux, as far as sandboxes need it. This is the only crate with `unsafe` code.
+//! Linux, as far as sandboxes need it. But for the one attribute of `early`, this is the only crate with `unsafe` code.
 //!
 //! Three processes meet here. The host (the CLI or the server) talks to the `launcher`, which is forked before
 //! the host holds any secret; the launcher clones an `init` for each sandbox; and init starts the user's
