@@ -27,7 +27,7 @@ pub enum ClientError {
 
 /// An error of the interface. The code is text where this client is older than the server.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[error("{message}; {remediation} ({name}, {request_id})")]
+#[error("{} ({name}, {request_id})", self.advice())]
 pub struct Refusal {
     pub status: u16,
     pub code: Option<ErrorCode>,
@@ -60,6 +60,14 @@ impl Refusal {
             retry_after,
         })
     }
+
+    /// What is wrong and what to do. The message on a value says both already.
+    fn advice(&self) -> String {
+        match self.message.ends_with(&self.remediation) {
+            true => self.message.clone(),
+            false => format!("{}; {}", self.message, self.remediation),
+        }
+    }
 }
 
 impl ClientError {
@@ -84,6 +92,9 @@ mod tests {
         assert_eq!((refusal.code, refusal.name.as_str()), (Some(ErrorCode::Denied), "denied"));
         assert_eq!(refusal.details["rule"], "scope");
         assert_eq!(refusal.to_string(), "no; ask (denied, req-1)");
+        let said_before = body.replace(r#""no""#, r#""x: no such thing: ask""#);
+        let refusal = Refusal::read(403, None, said_before.as_bytes()).unwrap();
+        assert_eq!(refusal.to_string(), "x: no such thing: ask (denied, req-1)");
         let refusal = Refusal::read(418, None, &body.replace("denied", "teapot").into_bytes()).unwrap();
         assert_eq!((refusal.code, refusal.name.as_str()), (None, "teapot"));
         assert!(Refusal::read(502, None, b"<html>").is_none());
