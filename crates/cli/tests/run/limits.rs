@@ -25,7 +25,7 @@ fn out_of_memory_is_137_and_says_so() {
 
 #[test]
 fn out_of_memory_in_a_child_ends_the_whole_job() {
-    let script = "python3 -c 'x = bytearray(300 << 20)'; echo still here; sleep 100";
+    let script = "python3 -c 'x = bytearray(300 << 20)'; sleep 100; echo still here";
     let result = run(&["--json", "--memory", "64m", "--", "sh", "-c", script]).json();
     assert_eq!(result["outcome"]["kind"], "oom_killed");
     assert_eq!(result["stdout"], "");
