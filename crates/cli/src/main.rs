@@ -66,5 +66,8 @@ fn fork_launcher(makes_spares: bool) -> std::io::Result<LauncherHandle> {
 fn connect(launcher: Option<std::io::Result<LauncherHandle>>) -> Result<Arc<dyn Backend>, BackendError> {
     let failed = |e| BackendError::failed("starting the launcher", e);
     let launcher = launcher.unwrap_or_else(|| fork_launcher(false)).map_err(failed)?;
+    if let Some(network) = cofferdam_early::network() {
+        launcher.give_network(&network).map_err(failed)?;
+    }
     Ok(Arc::new(NativeBackend::new(launcher, default_runtime_folder()).map_err(failed)?))
 }

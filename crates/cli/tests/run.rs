@@ -2,6 +2,8 @@
 
 #[path = "run/backends.rs"]
 mod backends;
+#[path = "run/early.rs"]
+mod early;
 #[path = "run/endings.rs"]
 mod endings;
 #[path = "run/environment.rs"]

@@ -35,6 +35,13 @@ impl LauncherHandle {
         Self { socket }
     }
 
+    /// Sends a network namespace for the first sandbox, its loopback up.
+    pub fn give_network(&self, network: &OwnedFd) -> io::Result<()> {
+        let mut buffer = [0; LAUNCHER_EVENT_BYTES];
+        let message = LauncherRequest::Network.encode(&mut buffer)?;
+        Ok(socket::send(self.socket.as_raw_fd(), message, &[network.as_raw_fd()])?)
+    }
+
     pub(crate) fn connect(self) -> io::Result<Launcher> {
         let socket = Packets::new(self.socket)?;
         let inner = Inner {

@@ -4,7 +4,12 @@
 //! stacks, the limits of the stack, a look at each of the standard streams. A program that links this crate gets its
 //! launcher by the time its `main` begins, if its first word says `run`; every other asks for one when it needs it.
 
-use cofferdam_linux::launcher::{self, LauncherOptions};
+#[cfg_attr(not(target_arch = "x86_64"), path = "entry_elsewhere.rs")]
+mod entry;
+
+pub use entry::network;
+
+use cofferdam_linux::launcher::{self, LauncherOptions, Network};
 use cofferdam_linux::{ControlSet, arguments, sys};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
@@ -29,7 +34,9 @@ extern "C" fn fork(count: c_int, first: *const *const c_char, _: *const *const c
         return;
     }
     let options = LauncherOptions { makes_spares: false, leave_out: ControlSet::EMPTY };
-    let forked = launcher::fork(&options);
+    let network = if entry::has_started() { Network::Given } else { Network::Made };
+    // SAFETY: nobody can have made a thread before this, apart from the one in `entry`, which makes system calls only.
+    let forked = unsafe { launcher::fork_alone(&options, network) };
     if let Ok(mut launcher) = LAUNCHER.lock() {
         *launcher = Some(forked);
     }

@@ -1,7 +1,7 @@
 //! The sandbox's filesystem, from the launcher's staged layers to a root of its own.
 //!
-//! Paths here are in the launcher's private mount namespace, which holds nothing of the host's but the staged
-//! layers. `/new` becomes the root. Names given to the kernel are relative to the image's folder, so that no
+//! Paths here are in a copy of the launcher's private mount namespace, of which nothing stays but what is put below
+//! `/new`. That becomes the root. Names given to the kernel are relative to the image's folder, so that no
 //! host path shows in mountinfo.
 
 use super::{InitPlan, StageResult};

@@ -40,6 +40,8 @@ pub enum LauncherRequest {
     Groups {
         has_init: bool,
     },
+    /// Comes with a network namespace for the next sandbox, its loopback up.
+    Network,
     /// Comes with init's end of the control socket, the slot's lock, and if `on_disk` the disk.
     Create(CreateRequest),
     Destroy {
@@ -71,6 +73,7 @@ const ADD_IMAGE: u32 = 1;
 const CREATE: u32 = 2;
 const DESTROY: u32 = 3;
 const GROUPS: u32 = 4;
+const NETWORK: u32 = 5;
 const NOT_CREATED: u32 = 102;
 const DESTROYED: u32 = 103;
 const UNUSABLE: u32 = 104;
@@ -101,6 +104,9 @@ impl LauncherRequest {
             Self::Groups { has_init } => {
                 e.u32(GROUPS).u32((*has_init).into());
             }
+            Self::Network => {
+                e.u32(NETWORK);
+            }
             Self::Destroy { sandbox } => {
                 e.u32(DESTROY).u32(*sandbox);
             }
@@ -124,6 +130,7 @@ impl LauncherRequest {
             CREATE => Self::Create(CreateRequest::decode(&mut d)?),
             DESTROY => Self::Destroy { sandbox: d.u32()? },
             GROUPS => Self::Groups { has_init: d.u32()? != 0 },
+            NETWORK => Self::Network,
             _ => return Err(MALFORMED),
         };
         d.end().map(|()| request)
@@ -233,6 +240,7 @@ mod tests {
             LauncherRequest::Create(CreateRequest { fail_at: None, ..create.clone() }),
             LauncherRequest::Create(create),
             LauncherRequest::Groups { has_init: true },
+            LauncherRequest::Network,
             LauncherRequest::Destroy { sandbox: 9 },
         ] {
             let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];

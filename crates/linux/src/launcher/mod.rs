@@ -41,6 +41,15 @@ pub struct LauncherOptions {
     pub leave_out: ControlSet,
 }
 
+/// Where the network namespace of the first sandbox comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The launcher makes it as soon as it runs.
+    Made,
+    /// The host sends one that it made meanwhile. Where none comes, the sandbox makes its own.
+    Given,
+}
+
 /// The folder for locks and generated layers: root's, or the user's own.
 pub fn default_runtime_folder() -> PathBuf {
     if sys::geteuid() == 0 {
@@ -59,8 +68,17 @@ pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
     if sys::stat_at(sys::CWD, c"/proc/self/task", 0)?.st_nlink != 3 {
         return Err(Errno(libc::EDEADLK));
     }
-    let (host, launcher) = socket::pair()?;
     // SAFETY: the process has one thread, as was just seen.
+    unsafe { fork_alone(options, Network::Made) }
+}
+
+/// The same for one that knows to be alone.
+///
+/// # Safety
+/// No other thread of the process runs anything but system calls.
+pub unsafe fn fork_alone(options: &LauncherOptions, network: Network) -> sys::Result<OwnedFd> {
+    let (host, launcher) = socket::pair()?;
+    // SAFETY: promised by the caller.
     match unsafe { clone::fork_into(0, None) }? {
         clone::Forked::Parent { pid, .. } => {
             // A host that makes many sandboxes has time, and its launcher should go wherever processors are added.
@@ -71,7 +89,7 @@ pub fn fork(options: &LauncherOptions) -> sys::Result<OwnedFd> {
         }
         clone::Forked::Child => {
             drop(host);
-            run(launcher, options)
+            run_failing(launcher, options, network, None)
         }
     }
 }
@@ -97,6 +115,9 @@ struct Live {
 /// or was stopped from outside, and nobody knows for how long.
 const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long nobody must have asked for anything before the launcher does what can wait.
+const IDLE: Duration = Duration::from_millis(100);
+
 struct Launcher {
     socket: RawFd,
     signals: RawFd,
@@ -109,6 +130,8 @@ struct Launcher {
     /// The network namespace that this process lives in; unknown where it could not come back to it.
     home_network: Option<OwnedFd>,
     makes_spares: bool,
+    /// Whether it has yet to let go of the host's mounts, when nobody waits for it.
+    holds_host: bool,
     images: HashMap<u32, Vec<String>>,
     live: HashMap<u32, Live>,
     /// Those that could not be ended: what they hold stays theirs for as long as this process lives.
@@ -124,12 +147,12 @@ struct Launcher {
 
 /// Runs the launcher in this process, which must have one thread; never returns.
 pub fn run(socket: OwnedFd, options: &LauncherOptions) -> ! {
-    run_failing(socket, options, None)
+    run_failing(socket, options, Network::Made, None)
 }
 
-fn run_failing(socket: OwnedFd, options: &LauncherOptions, fail_at: Option<Stage>) -> ! {
+fn run_failing(socket: OwnedFd, options: &LauncherOptions, network: Network, fail_at: Option<Stage>) -> ! {
     let raw = socket.as_raw_fd();
-    match Launcher::start(socket.into_raw_fd(), options, fail_at) {
+    match Launcher::start(socket.into_raw_fd(), options, network, fail_at) {
         Ok(mut launcher) => launcher.serve(),
         Err((stage, errno)) => {
             reply(raw, LauncherEvent::Unusable { stage, errno: errno.0 }, &[]);
@@ -150,6 +173,7 @@ impl Launcher {
     fn start(
         socket: RawFd,
         options: &LauncherOptions,
+        network: Network,
         fail_at: Option<Stage>,
     ) -> Result<Self, (Stage, Errno)> {
         let at = |stage| move |errno| (stage, errno);
@@ -167,6 +191,9 @@ impl Launcher {
         let bits = sys::prctl(libc::PR_SET_SECUREBITS, caps::NO_SETUID_FIXUP, 0);
         bits.map_err(at(Stage::Identity))?;
         staging::enter(ids).map_err(at(Stage::Propagation))?;
+        if ids == Ids::Host && options.makes_spares {
+            staging::leave_host().map_err(at(Stage::Propagation))?;
+        }
         point(Stage::Propagation)?;
         let signals = sys::signal_fd(libc::SIGCHLD).map_err(at(Stage::Sync))?.into_raw_fd();
         let home_network = network::own();
@@ -175,10 +202,11 @@ impl Launcher {
             // It is about to leave one of them for that of the first sandbox.
             let _ = namespaces.set(staging::own_namespaces());
         }
-        let spare_network = match leave_out.has(Control::NetNamespace) {
-            false => network::make(home_network.as_ref()).ok(),
+        let spare_network = match network {
             // Without root this process stays in what it makes, which would be a wall of its own.
-            true => None,
+            Network::Made if leave_out.has(Control::NetNamespace) => None,
+            Network::Made => network::make(home_network.as_ref()).ok(),
+            Network::Given => None,
         };
         Ok(Self {
             socket,
@@ -189,6 +217,7 @@ impl Launcher {
             spare_network,
             home_network,
             makes_spares: options.makes_spares,
+            holds_host: ids == Ids::Host && !options.makes_spares,
             images: HashMap::new(),
             live: HashMap::new(),
             set_aside: Vec::new(),
@@ -206,8 +235,11 @@ impl Launcher {
         let mut buffer = [0; LAUNCHER_MESSAGE_BYTES];
         loop {
             let mut fds = [watch(self.socket), watch(self.signals)];
-            if sys::poll(&mut fds, self.patience_ms()).is_err() {
-                continue;
+            let Ok(ready) = sys::poll(&mut fds, self.patience_ms()) else { continue };
+            if ready == 0 && self.holds_host {
+                // Where that fails, they stay in use until this process ends.
+                let _ = staging::leave_host();
+                self.holds_host = false;
             }
             if fds[1].revents != 0 {
                 self.reap();
@@ -242,6 +274,7 @@ impl Launcher {
                 self.groups = (0..socket::MAX_FDS).map_while(|i| fds.take(i)).collect();
                 self.init_group = if has_init { self.groups.pop() } else { None };
             }
+            Ok(LauncherRequest::Network) => self.spare_network = fds.take(0),
             Ok(LauncherRequest::Create(request)) => {
                 if let Err((stage, errno)) = self.create(&request, &mut fds) {
                     let sandbox = request.sandbox;
@@ -314,11 +347,15 @@ impl Launcher {
         reply(self.socket, LauncherEvent::Destroyed { sandbox, errno: errno.0 }, &[]);
     }
 
-    /// How long until the next sandbox that is to die should be dead.
+    /// How long until the next sandbox that is to die should be dead, or this process counts as idle.
     fn patience_ms(&self) -> i32 {
         let waited =
             self.live.values().filter_map(|live| live.unwanted_since).map(|since| since.elapsed()).max();
-        waited.map_or(-1, |waited| DEATH_PATIENCE.saturating_sub(waited).as_millis() as i32 + 1)
+        match waited {
+            Some(waited) => DEATH_PATIENCE.saturating_sub(waited).as_millis() as i32 + 1,
+            None if self.holds_host => IDLE.as_millis() as i32,
+            None => -1,
+        }
     }
 
     fn give_up_on_the_undying(&mut self) {
@@ -394,7 +431,7 @@ pub fn run_on_stdin_failing(options: &LauncherOptions, fail_at: Option<Stage>) -
     let fail_at = fail_at.filter(|_| cfg!(feature = "leave-out"));
     match sys::dup_above(0, 3) {
         // SAFETY: the number is new and nobody else's.
-        Ok(fd) => run_failing(unsafe { OwnedFd::from_raw_fd(fd) }, options, fail_at),
+        Ok(fd) => run_failing(unsafe { OwnedFd::from_raw_fd(fd) }, options, Network::Made, fail_at),
         Err(_) => sys::exit(1),
     }
 }

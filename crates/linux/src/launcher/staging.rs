@@ -1,7 +1,10 @@
-//! The launcher's own mount namespace: nothing of the host's, only what sandboxes are built from.
+//! The launcher's own mount namespace: what sandboxes are built from.
 //!
-//! Every sandbox starts as a copy of this namespace, so it never sees the host's filesystem, not even before
-//! its own root is in place, and the copy costs the same on a machine with hundreds of mounts.
+//! Every sandbox starts as a copy of this namespace. The host's mounts are let go of before there is a sandbox, so
+//! that the copy costs the same on a machine with hundreds of mounts, with one exception. Letting go takes as long
+//! as every processor needs to notice, which for one sandbox alone is longer than copying: a launcher that makes
+//! only one keeps the host's mounts in `/host` until it has nothing else to do. That sandbox leaves them with the
+//! rest of this namespace, before anything runs in it.
 
 use super::rootless::Ids;
 use crate::init::NamespaceIds;
@@ -27,7 +30,10 @@ const LINKS: [(&CStr, &CStr); 5] = [
     (c"pts/ptmx", c"nodes/ptmx"),
 ];
 
-/// Leaves the host's mounts behind.
+/// Where the host's mounts are until they are let go of. Without root they stay: layers are opened through them.
+const HOST: &CStr = c"/host";
+
+/// Leaves the host's root, though not its mounts: see `leave_host`.
 pub(super) fn enter(ids: Ids) -> Result<()> {
     let is_root = ids == Ids::Host;
     let host_dev = if cfg!(feature = "leave-out") { sys::clone_mount(sys::CWD, c"/dev").ok() } else { None };
@@ -41,6 +47,7 @@ pub(super) fn enter(ids: Ids) -> Result<()> {
     for folder in [c"new", c"files", c"nodes", c"proc"] {
         sys::mkdir(sys::CWD, folder, 0o755)?;
     }
+    sys::mkdir(sys::CWD, c"host", 0o700)?;
     make_dev(is_root)?;
     if cfg!(feature = "leave-out") {
         sys::mkdir(sys::CWD, c"host-dev", 0o755)?;
@@ -53,16 +60,17 @@ pub(super) fn enter(ids: Ids) -> Result<()> {
     if is_root {
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         sys::mount(Some(c"proc"), c"proc", Some(c"proc"), flags, None)?;
-        sys::pivot_root(c".", c".")?;
-        sys::umount(c".", libc::MNT_DETACH)?;
     } else {
-        // The pid namespace is not ours, so neither is a new /proc; and layers are opened through the host's root,
-        // which every sandbox lets go of with the rest of this.
+        // The pid namespace is not ours, so neither is a new /proc.
         sys::mount(Some(c"/proc"), c"proc", None, libc::MS_BIND | libc::MS_REC, None)?;
-        sys::mkdir(sys::CWD, c"host", 0o700)?;
-        sys::pivot_root(c".", c"host")?;
     }
+    sys::pivot_root(c".", c"host")?;
     sys::chdir(c"/")
+}
+
+/// Lets go of the host's mounts, so that they are not in use because of this process.
+pub(super) fn leave_host() -> Result<()> {
+    sys::umount(HOST, libc::MNT_DETACH)
 }
 
 /// A detached copy of a folder of the host's, where the host could not make one.
