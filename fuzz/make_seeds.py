@@ -63,6 +63,9 @@ INIT_REQUEST = {
     "link": u32(14, 1) + text("workspace/a") + text("../b"),
     "watch": u32(15, 1),
     "watch-trailing": u32(15, 1, 2),
+    "open-each": u32(16, 1, 0o101) + text("workspace/a") + u32(0o600) + text("b") + u32(0o755) + text("é"),
+    "open-each-none": u32(16, 1, 0) + text("workspace"),
+    "open-each-cut": u32(16, 1, 0) + text("workspace") + u32(0) + text("b") + u32(0, 9) + b"b\0",
     "unknown": u32(99),
     "empty": b"",
 }

@@ -1,6 +1,7 @@
 //! What init reads from its control socket, and from the file that a large start request comes in.
 
-use cofferdam_linux::protocol::{self, Request, StartRequest};
+use cofferdam_linux::protocol::{self, Names, Request, StartRequest};
+use std::ffi::CStr;
 
 /// More than any message of the corpus takes.
 const ROOM: usize = 64 << 10;
@@ -19,6 +20,9 @@ pub(crate) fn run(data: &[u8]) {
         Request::Open { request, flags, mode, make_parents, path } => {
             let Ok(path) = path.to_str() else { return };
             protocol::encode_open(&mut buffer, request, flags, mode, make_parents, path)
+        }
+        Request::OpenEach { request, flags, folder, names } => {
+            return names_come_back(request, flags, folder, names, &mut buffer);
         }
         Request::List { request, limit, path } => {
             let Ok(path) = path.to_str() else { return };
@@ -50,6 +54,29 @@ pub(crate) fn run(data: &[u8]) {
     };
     let again = again.expect("what was decoded can be encoded");
     assert_eq!(format!("{:?}", Request::decode(again).expect("what was encoded can be decoded")), seen);
+}
+
+/// Reads the names as init does, one by one to the end, and sends them once more.
+fn names_come_back(request: u32, flags: i32, folder: &CStr, mut names: Names<'_>, buffer: &mut [u8]) {
+    let mut read = Vec::new();
+    loop {
+        match names.next_name() {
+            Ok(Some((mode, name))) => read.push((mode, name.to_str())),
+            Ok(None) => break,
+            Err(_) => return,
+        }
+    }
+    let sent: Option<Vec<_>> = read.into_iter().map(|(mode, name)| Some((mode, name.ok()?))).collect();
+    // The host only sends text.
+    let (Some(sent), Ok(path)) = (sent, folder.to_str()) else { return };
+    let message = protocol::encode_open_each(buffer, request, flags, path, sent.iter().copied());
+    let again = Request::decode(message.expect("it fits")).expect("what was encoded can be decoded");
+    let Request::OpenEach { names: mut again, .. } = again else { panic!("not to open any more") };
+    for (mode, name) in sent {
+        let (found_mode, found) = again.next_name().expect("it is whole").expect("it was there");
+        assert_eq!((found_mode, found.to_bytes()), (mode, name.as_bytes()));
+    }
+    assert_eq!(again.next_name(), Ok(None), "nothing was added");
 }
 
 /// Reads the strings as init does, one by one to the end, and sends them once more.

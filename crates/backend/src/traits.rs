@@ -25,6 +25,8 @@ pub struct Capabilities {
     pub change_limits: bool,
     /// Whether changes of files can be watched.
     pub watch: bool,
+    /// Whether files go from one sandbox to another as descriptors.
+    pub hand_over: bool,
 }
 
 /// Makes sandboxes.
@@ -97,6 +99,18 @@ pub struct Entry {
     pub kind: EntryKind,
     pub size_bytes: u64,
 }
+
+/// A plain file that one sandbox hands out for another, or for whoever reads it.
+#[derive(Debug)]
+pub struct OpenFile {
+    pub name: String,
+    pub stat: FileStat,
+    /// Read from its first byte on.
+    pub content: std::fs::File,
+}
+
+/// The most files that are handed out at once: each is a descriptor, and a process has few of them.
+pub const MAX_OPEN_FILES: usize = 32;
 
 /// What happened to a path that is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,6 +205,18 @@ pub trait Sandbox: Debug + Send + Sync {
     /// A plain file and what is known of it, in one look; links are not followed.
     async fn open_file(&self, path: &GuestPath) -> Result<(FileStat, Reader)> {
         Ok((self.stat(path).await?, self.read_file(path).await?))
+    }
+
+    /// Plain files of one folder, at most `MAX_OPEN_FILES` of them, in the order of their names; links are not followed.
+    /// Who cannot do that says so of none, too.
+    async fn open_files(&self, _folder: &GuestPath, _names: Vec<String>) -> Result<Vec<OpenFile>> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "hand out files" })
+    }
+
+    /// Makes each of them anew in a folder, as `restore_file` does: content, mode and time. Says how many bytes those
+    /// were. Who cannot do that says so of none, too.
+    async fn take_files(&self, _folder: &GuestPath, _files: Vec<OpenFile>) -> Result<u64> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "take files" })
     }
 
     /// Makes or replaces a plain file as `write_file` does, as it was at a time.

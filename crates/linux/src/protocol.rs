@@ -14,6 +14,10 @@ pub const MAX_STRINGS: usize = 32 << 10;
 /// message of the socket comes as a file.
 pub const MAX_START_BYTES: usize = 2 << 20;
 
+/// The most names that are opened by one request: each has a descriptor in the answer.
+pub const MAX_OPENED: usize = 64;
+const _: () = assert!(MAX_OPENED <= crate::socket::MAX_FDS);
+
 /// What the host asks of init.
 #[derive(Debug)]
 pub enum Request<'m> {
@@ -45,6 +49,14 @@ pub enum Request<'m> {
         mode: u32,
         make_parents: bool,
         path: &'m CStr,
+    },
+    /// Opens names of one folder, each as `Open` does a path. The answer has the descriptors of those that could be
+    /// opened, in their order, and the error of the next one.
+    OpenEach {
+        request: u32,
+        flags: i32,
+        folder: &'m CStr,
+        names: Names<'m>,
     },
     MakeFolder {
         request: u32,
@@ -136,6 +148,19 @@ impl<'m> Strings<'m> {
     }
 }
 
+/// The names of a request to open several, each with the mode that it gets where it is made.
+#[derive(Debug)]
+pub struct Names<'m>(Decoder<'m>);
+
+impl<'m> Names<'m> {
+    pub fn next_name(&mut self) -> Result<Option<(u32, &'m CStr)>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((self.0.u32()?, self.0.text()?)))
+    }
+}
+
 const START: u32 = 1;
 const SIGNAL: u32 = 2;
 const SOCKET: u32 = 3;
@@ -151,6 +176,7 @@ const RENAME: u32 = 12;
 const SET_MODE: u32 = 13;
 const LINK: u32 = 14;
 const WATCH: u32 = 15;
+const OPEN_EACH: u32 = 16;
 
 impl<'m> Request<'m> {
     pub fn decode(message: &'m [u8]) -> Result<Self> {
@@ -166,6 +192,10 @@ impl<'m> Request<'m> {
                 make_parents: d.u32()? != 0,
                 path: d.text()?,
             },
+            OPEN_EACH => {
+                let (request, flags, folder) = (d.u32()?, d.i32()?, d.text()?);
+                return Ok(Self::OpenEach { request, flags, folder, names: Names(d) });
+            }
             LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
             REMOVE => Self::Remove { request: d.u32()?, is_folder: d.u32()? != 0, path: d.text()? },
             RENAME => Self::Rename { request: d.u32()?, from: d.text()?, to: d.text()? },
@@ -284,6 +314,21 @@ pub fn encode_open<'b>(
     e.finish()
 }
 
+pub fn encode_open_each<'b, 'n>(
+    buffer: &'b mut [u8],
+    request: u32,
+    flags: i32,
+    folder: &str,
+    names: impl Iterator<Item = (u32, &'n str)>,
+) -> Result<&'b [u8]> {
+    let mut e = Encoder::new(buffer);
+    e.u32(OPEN_EACH).u32(request).i32(flags).text(folder.as_bytes());
+    for (mode, name) in names {
+        e.u32(mode).text(name.as_bytes());
+    }
+    e.finish()
+}
+
 pub fn encode_make_folder<'b>(buffer: &'b mut [u8], request: u32, path: &str) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
     e.u32(MAKE_FOLDER).u32(request).text(path.as_bytes());
@@ -375,7 +420,7 @@ pub enum Event {
     Exited { process: u32, status: i32 },
     /// The kernel said that the group is out of memory; init has ended every process for it.
     OutOfMemory,
-    /// The answer to a request, with a descriptor where the error number is 0.
+    /// The answer to a request, with a descriptor where the error number is 0; see also `OpenEach`.
     Reply { request: u32, errno: i32 },
 }
 
@@ -463,6 +508,21 @@ mod tests {
     }
 
     #[test]
+    fn names_to_open_come_back_in_their_order() {
+        let mut buffer = [0; 128];
+        let names = [(0o600, "a"), (0o755, "ü")];
+        let message = encode_open_each(&mut buffer, 7, 3, "workspace/x", names.into_iter()).unwrap();
+        let Request::OpenEach { request, flags, folder, mut names } = Request::decode(message).unwrap()
+        else {
+            panic!("not to open")
+        };
+        assert_eq!((request, flags, folder), (7, 3, c"workspace/x"));
+        for expected in [Some((0o600, c"a")), Some((0o755, c"\xc3\xbc")), None] {
+            assert_eq!(names.next_name(), Ok(expected));
+        }
+    }
+
+    #[test]
     fn events_come_back_whole() {
         let controls = ControlSet(0x1234_5678_9abc);
         for event in [
@@ -486,6 +546,9 @@ mod tests {
             let _ = Event::decode(&message);
             if let Ok(Request::Start(mut start)) = Request::decode(&message) {
                 while start.strings.next_text().is_ok() {}
+            }
+            if let Ok(Request::OpenEach { mut names, .. }) = Request::decode(&message) {
+                while let Ok(Some(_)) = names.next_name() {}
             }
         }
     }

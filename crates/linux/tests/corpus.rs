@@ -72,6 +72,7 @@ fn the_corpus_still_speaks_the_protocol() {
         "List",
         "MakeFolder",
         "Open",
+        "OpenEach",
         "Probe",
         "Remove",
         "Rename",

@@ -301,6 +301,63 @@ pub async fn files_are_read_from_a_byte_on(backend: &dyn Backend) {
     assert_not_permitted("a link", sandbox.read_file_from(&path("/workspace/link"), 1).await.map(drop));
 }
 
+pub async fn files_are_handed_from_one_to_another(backend: &dyn Backend) {
+    let (one, other) = (sandbox(backend).await, sandbox(backend).await);
+    let folder = path("/workspace/d");
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let of_none = one.open_files(&folder, Vec::new()).await;
+    if !backend.capabilities().hand_over {
+        assert_unsupported("handing out", of_none.map(drop));
+        return assert_unsupported("taking", other.take_files(&folder, Vec::new()).await);
+    }
+    assert!(of_none.expect("nothing of nothing").is_empty());
+    sh_ok(
+        &*one,
+        "mkdir d; cd d; printf first > a; chmod 600 a; printf x > 'b ü'; chmod 6755 'b ü'; : > empty",
+    )
+    .await;
+    sh_ok(&*other, "mkdir d; printf 'longer than before' > d/a").await;
+    let files = one.open_files(&folder, names(&["b ü", "empty", "a"])).await.expect("three files");
+    let seen: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.stat.size_bytes)).collect();
+    assert_eq!(seen, [("b ü", 1), ("empty", 0), ("a", 5)]);
+    // What becomes of a name afterwards is not what was handed out.
+    sh_ok(&*one, "rm d/a; echo another > d/a").await;
+    assert_eq!(other.take_files(&folder, files).await.expect("three files"), 6);
+    let found = sh_ok(&*other, "cd d; cat a 'b ü' empty; stat -c ' %n %a %u' a 'b ü' empty").await;
+    assert_eq!(found, "firstx a 600 1000\n b ü 755 1000\n empty 644 1000\n");
+}
+
+pub async fn only_plain_files_are_handed_over(backend: &dyn Backend) {
+    let (one, other) = (sandbox(backend).await, sandbox(backend).await);
+    if !backend.capabilities().hand_over {
+        return assert_unsupported("handing out", one.open_files(&path("/workspace"), Vec::new()).await);
+    }
+    let make =
+        "echo x > outside; mkdir d; echo x > d/a; mkfifo d/fifo; ln -s a d/link; mkdir d/folder; ln -s d way";
+    sh_ok(&*one, make).await;
+    let open = async |folder: &str, name: &str| {
+        let names = vec!["a".to_owned(), name.to_owned()];
+        promptly("an answer", one.open_files(&path(folder), names)).await
+    };
+    for name in ["link", "fifo", "folder"] {
+        assert_not_permitted(name, open("/workspace/d", name).await);
+    }
+    assert_not_found("nothing", open("/workspace/d", "missing").await);
+    assert_not_permitted("a folder behind a link", open("/workspace/way", "a").await);
+    for name in ["../outside", "/etc/passwd", ""] {
+        assert_refused("a way out", open("/workspace/d", name).await);
+    }
+    sh_ok(&*other, "mkdir d; echo theirs > theirs; ln -s ../theirs d/a; ln -s d way; mkdir e; mkfifo e/a")
+        .await;
+    for folder in ["/workspace/d", "/workspace/way", "/workspace/e"] {
+        let files = one.open_files(&path("/workspace/d"), vec!["a".to_owned()]).await.expect("a file");
+        let taken = promptly("an answer", other.take_files(&path(folder), files)).await;
+        assert_not_permitted(folder, taken);
+    }
+    assert_eq!(sh_ok(&*other, "cat theirs").await, "theirs\n");
+    assert_still_runs(&*one).await;
+}
+
 pub async fn changes_are_watched_in_order(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     sh_ok(&*sandbox, "mkdir -p w/old; ln -s /tmp w/way; ln -s w link").await;

@@ -118,6 +118,8 @@ macro_rules! conformance_cases {
                 modes_are_set_without_their_special_bits,
                 links_are_made_and_read_but_not_followed,
                 files_are_read_from_a_byte_on,
+                files_are_handed_from_one_to_another,
+                only_plain_files_are_handed_over,
                 changes_are_watched_in_order,
                 a_watch_ends_with_its_sandbox;
             ports:

@@ -216,6 +216,7 @@ impl Backend for DockerBackend {
             writable_root: false,
             change_limits: self.options.engine.changes_limits(),
             watch: false,
+            hand_over: false,
         }
     }
 

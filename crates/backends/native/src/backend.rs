@@ -135,6 +135,7 @@ impl Backend for NativeBackend {
             writable_root: self.images.writable_obstacle(&Image::Host).is_none(),
             change_limits: true,
             watch: true,
+            hand_over: true,
         }
     }
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
 
-/// What init answers to a request: an error number, and a descriptor if there was none.
-type Answer = (i32, Option<OwnedFd>);
+/// What init answers to a request: an error number, and what it opened.
+type Answer = (i32, socket::Fds);
 
 /// How the set-up went: what it proved, or what failed.
 pub(crate) type Ready = std::result::Result<ControlSet, (Stage, i32, ControlSet)>;
@@ -116,8 +116,15 @@ impl Connection {
         self.send(message, &[])
     }
 
-    /// Sends a request that is answered once, and waits for the answer.
-    pub(crate) async fn ask(&self, request: u32, message: &[u8]) -> Result<Answer> {
+    /// Sends a request that is answered once, and waits for the answer: an error number, and a descriptor if there was
+    /// none.
+    pub(crate) async fn ask(&self, request: u32, message: &[u8]) -> Result<(i32, Option<OwnedFd>)> {
+        let (errno, mut fds) = self.ask_each(request, message).await?;
+        Ok((errno, fds.take(0)))
+    }
+
+    /// The same, where the answer may have several descriptors.
+    pub(crate) async fn ask_each(&self, request: u32, message: &[u8]) -> Result<Answer> {
         let (sender, receiver) = oneshot::channel();
         self.waiting().answers.insert(request, sender);
         self.send(message, &[])?;
@@ -174,7 +181,7 @@ impl Connection {
             Event::OutOfMemory => waiting.out_of_memory += 1,
             Event::Reply { request, errno } => {
                 if let Some(sender) = waiting.answers.remove(&request) {
-                    let _ = sender.send((errno, fds.take(0)));
+                    let _ = sender.send((errno, fds));
                 }
             }
         }

@@ -8,6 +8,7 @@ mod connection;
 mod disk;
 mod doctor;
 mod groups;
+mod hand_over;
 mod image;
 mod launcher;
 mod ports;

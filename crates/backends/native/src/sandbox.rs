@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, NoStarts, gone, too_large};
 use crate::groups::Groups;
+use crate::hand_over;
 use crate::launcher::Launcher;
 use crate::ports::{self, V4, V6};
 use crate::pour::pour;
@@ -9,8 +10,8 @@ use crate::process::NativeProcess;
 use crate::report;
 use crate::watch::NativeWatcher;
 use cofferdam_backend::{
-    BackendError, Entry, EntryKind, FileStat, Listener, OomScope, Process, ProcessId, ProcessSpec, Reader,
-    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, Watcher, async_trait,
+    BackendError, Entry, EntryKind, FileStat, Listener, OomScope, OpenFile, Process, ProcessId, ProcessSpec,
+    Reader, Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, Watcher, async_trait,
 };
 use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
@@ -76,8 +77,8 @@ impl Drop for NativeSandbox {
 }
 
 /// Flags of a file that is opened for the host.
-const READ: i32 = libc::O_RDONLY;
-const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+pub(crate) const READ: i32 = libc::O_RDONLY;
+pub(crate) const WRITE: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
 
 /// Has init open a path.
 pub(crate) async fn open(
@@ -271,6 +272,14 @@ impl Sandbox for NativeSandbox {
         let file = self.open_plain(path, READ, 0, false).await?;
         let metadata = file.metadata().map_err(|e| BackendError::failed(format!("looking at {path}"), e))?;
         Ok((stat_of(&metadata), Box::new(tokio::fs::File::from_std(file))))
+    }
+
+    async fn open_files(&self, folder: &GuestPath, names: Vec<String>) -> Result<Vec<OpenFile>> {
+        hand_over::open_files(&self.connection, folder, names).await
+    }
+
+    async fn take_files(&self, folder: &GuestPath, files: Vec<OpenFile>) -> Result<u64> {
+        hand_over::take_files(&self.connection, folder, files).await
     }
 
     async fn restore_file(
@@ -485,7 +494,7 @@ impl NativeSandbox {
     }
 }
 
-fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
+pub(crate) fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
     let kind = match metadata.mode() & libc::S_IFMT {
         libc::S_IFREG => EntryKind::File,
         libc::S_IFDIR => EntryKind::Folder,
@@ -497,7 +506,7 @@ fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
 }
 
 /// As well as it goes: a host that is not root may not, and the file is right all the same.
-fn set_modified(file: &std::fs::File, modified_ms: i64) {
+pub(crate) fn set_modified(file: &std::fs::File, modified_ms: i64) {
     if let Ok(since) = u64::try_from(modified_ms) {
         let _ = file.set_modified(std::time::UNIX_EPOCH + Duration::from_millis(since));
     }

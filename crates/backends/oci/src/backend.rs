@@ -368,6 +368,7 @@ impl Backend for OciBackend {
             writable_root: false,
             change_limits: true,
             watch: false,
+            hand_over: false,
         }
     }
 

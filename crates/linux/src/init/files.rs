@@ -2,11 +2,11 @@
 //! link is followed and nothing is reached that the guest could not reach itself.
 
 use super::InitPlan;
-use crate::protocol::{LISTED_ENTRY_BYTES, ListedEntry};
+use crate::protocol::{LISTED_ENTRY_BYTES, ListedEntry, MAX_OPENED, Names};
 use crate::sys::{self, Errno, Result};
 use cofferdam_core::Control;
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 const ANCHORED: u64 = sys::RESOLVE_BENEATH | sys::RESOLVE_NO_SYMLINKS | sys::RESOLVE_NO_MAGICLINKS;
 
@@ -35,25 +35,52 @@ pub(super) fn open(
         if make_parents {
             make_parents_of(path)?;
         }
-        // A FIFO that nobody reads must not hold init up. What is only looked at is not opened, and takes no more flags.
-        let flags = match flags & libc::O_PATH {
-            0 => flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW,
-            _ => libc::O_PATH | libc::O_NOFOLLOW,
-        };
-        let fd = match sys::openat2(sys::CWD, path, flags, mode, ANCHORED) {
+        match open_below(sys::CWD, path, flags, mode) {
             // The user's own file, which it has made read-only: replaced, as an editor would.
             Err(Errno(libc::EACCES)) if flags & libc::O_CREAT != 0 => {
                 remove(path)?;
-                sys::openat2(sys::CWD, path, flags | libc::O_EXCL, mode, ANCHORED)?
+                open_below(sys::CWD, path, flags | libc::O_EXCL, mode)
             }
-            other => other?,
-        };
-        if flags & libc::O_CREAT != 0 {
-            // It may have been there with another mode.
-            sys::fchmod(fd.as_raw_fd(), mode)?;
+            other => other,
         }
-        Ok(fd)
     })
+}
+
+/// Opens names of one folder with the sandbox user's rights, until one cannot be; its error, if there is one, and how
+/// many came before it.
+pub(super) fn open_each(
+    plan: &InitPlan<'_>,
+    folder: &CStr,
+    flags: i32,
+    mut names: Names<'_>,
+    opened: &mut [Option<OwnedFd>; MAX_OPENED],
+) -> (usize, Result<()>) {
+    let mut count = 0;
+    let done = as_user(plan, || {
+        let at = sys::openat2(sys::CWD, folder, libc::O_PATH | libc::O_DIRECTORY, 0, ANCHORED)?;
+        while let Some((mode, name)) = names.next_name()? {
+            let room = opened.get_mut(count).ok_or(Errno(libc::E2BIG))?;
+            *room = Some(open_below(at.as_raw_fd(), name, flags, mode)?);
+            count += 1;
+        }
+        Ok(())
+    });
+    (count, done)
+}
+
+/// Opens a path without following a link or leaving the folder.
+fn open_below(folder: RawFd, path: &CStr, flags: i32, mode: u32) -> Result<OwnedFd> {
+    // A FIFO that nobody reads must not hold init up. What is only looked at is not opened, and takes no more flags.
+    let flags = match flags & libc::O_PATH {
+        0 => flags | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW,
+        _ => libc::O_PATH | libc::O_NOFOLLOW,
+    };
+    let fd = sys::openat2(folder, path, flags, mode, ANCHORED)?;
+    if flags & libc::O_CREAT != 0 {
+        // It may have been there with another mode.
+        sys::fchmod(fd.as_raw_fd(), mode)?;
+    }
+    Ok(fd)
 }
 
 pub(super) fn make_folder(plan: &InitPlan<'_>, path: &CStr) -> Result<()> {

@@ -200,7 +200,11 @@ pub(crate) fn send(control: RawFd, event: Event) {
 pub(crate) fn send_with(control: RawFd, event: Event, fds: &[RawFd]) {
     let mut buffer = [0; EVENT_BYTES];
     if let Ok(message) = event.encode(&mut buffer) {
-        let _ = socket::send(control, message, fds);
+        let sent = socket::send(control, message, fds);
+        // So many descriptors of this user may be on their way. Whoever asked must not wait for an answer for good.
+        if let (Err(Errno(libc::ETOOMANYREFS)), Event::Reply { request, .. }) = (sent, event) {
+            send(control, Event::Reply { request, errno: libc::ETOOMANYREFS });
+        }
     }
 }
 

@@ -4,12 +4,15 @@ use super::payload::{self, Scratch};
 use super::spare::Spare;
 use super::{Failure, InitPlan, Kit, files, send, send_with};
 use crate::ControlSet;
-use crate::protocol::{Event, GroupKind, MAX_START_BYTES, Request, StartRequest, StdioRequest};
+use crate::protocol::{
+    Event, GroupKind, MAX_OPENED, MAX_START_BYTES, Names, Request, StartRequest, StdioRequest,
+};
 use crate::socket::{self, Fds, MAX_MESSAGE};
 use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use cofferdam_core::Control;
 use std::cell::UnsafeCell;
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// How many processes the host may have running in one sandbox. What they fork is not counted here.
@@ -199,6 +202,9 @@ impl Server<'_> {
             Ok(Request::Open { request, flags, mode, make_parents, path }) => {
                 reply(request, files::open(self.plan, path, flags, mode, make_parents).map(Some));
             }
+            Ok(Request::OpenEach { request, flags, folder, names }) => {
+                self.open_each(request, flags, folder, names);
+            }
             Ok(Request::MakeFolder { request, path }) => {
                 reply(request, files::make_folder(self.plan, path).map(|()| None));
             }
@@ -224,6 +230,14 @@ impl Server<'_> {
             // The host made it; dropping it would leave someone waiting, so the sandbox ends.
             Err(_) => sys::exit(2),
         }
+    }
+
+    fn open_each(&self, request: u32, flags: i32, folder: &CStr, names: Names<'_>) {
+        let mut opened = [const { None }; MAX_OPENED];
+        let (count, done) = files::open_each(self.plan, folder, flags, names, &mut opened);
+        let raw = opened.each_ref().map(|fd| fd.as_ref().map_or(-1, OwnedFd::as_raw_fd));
+        let errno = done.map_or_else(|errno| errno.0, |()| 0);
+        send_with(self.plan.control, Event::Reply { request, errno }, &raw[..count]);
     }
 
     fn start(&mut self, request: StartRequest<'_>, scratch: &mut Scratch) {

@@ -118,6 +118,7 @@ impl Backend for FakeBackend {
             writable_root: true,
             change_limits: true,
             watch: false,
+            hand_over: false,
         }
     }
 
