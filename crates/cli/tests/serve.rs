@@ -28,6 +28,8 @@ mod events;
 mod faults;
 #[path = "serve/fences.rs"]
 mod fences;
+#[path = "serve/forks.rs"]
+mod forks;
 #[path = "serve/identity.rs"]
 mod identity;
 #[path = "serve/images.rs"]

@@ -353,6 +353,12 @@ pub trait SessionWorker: Send + Sync {
         cannot()
     }
 
+    /// Does both for two sessions of this worker, the one frozen and the other not used yet. `unsupported` is said before
+    /// anything was done.
+    async fn copy(&self, _from: &Placed, _to: &Placed) -> Result<(), SessionFailure> {
+        cannot()
+    }
+
     /// Writes secrets where only the session's own processes can read them, in memory. None of it is ever saved.
     async fn give_secrets(&self, _at: &Placed, _secrets: Vec<SecretFile>) -> Result<(), SessionFailure> {
         cannot()

@@ -6,6 +6,8 @@
 mod bed;
 #[path = "service/connections.rs"]
 mod connections;
+#[path = "service/forks.rs"]
+mod forks;
 #[path = "service/idle_images.rs"]
 mod idle_images;
 #[path = "service/idle_sessions.rs"]

@@ -347,6 +347,11 @@ impl SessionWorker for LocalSessions {
         self.sessions.restore(&at.id, at.generation, from).await.map_err(|error| failure(&error))
     }
 
+    async fn copy(&self, from: &Placed, to: &Placed) -> Result<(), SessionFailure> {
+        let copied = self.sessions.copy((&from.id, from.generation), (&to.id, to.generation)).await;
+        copied.map(drop).map_err(|error| failure(&error))
+    }
+
     async fn give_secrets(&self, at: &Placed, secrets: Vec<SecretFile>) -> Result<(), SessionFailure> {
         for SecretFile { path, value } in secrets {
             let content = Box::new(std::io::Cursor::new(value.as_bytes().to_vec()));

@@ -8,13 +8,13 @@ use crate::sessions::{create, delete, get, python, shell};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn snapshot(client: &Client, session: &str, name: &str) -> Value {
+pub(crate) fn snapshot(client: &Client, session: &str, name: &str) -> Value {
     let answer = post(client, session, "snapshots", &json!({"name": name}));
     assert_eq!(answer.status, 201, "{answer:?}");
     answer.json()
 }
 
-fn fork(client: &Client, session: &str, count: u64) -> Vec<String> {
+pub(crate) fn fork(client: &Client, session: &str, count: u64) -> Vec<String> {
     let answer = post(client, session, "fork", &json!({"count": count}));
     assert_eq!(answer.status, 201, "{answer:?}");
     let forks = answer.json();

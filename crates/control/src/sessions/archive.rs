@@ -66,6 +66,30 @@ impl Control {
         }
     }
 
+    /// Puts files into a session that was just made: straight from the other one where the same worker has both, and as
+    /// a stream otherwise.
+    pub(super) async fn put_source(
+        &self,
+        source: &Source,
+        worker: &Arc<dyn Worker>,
+        into: &Placed,
+    ) -> Result<()> {
+        let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
+        if let Source::Live { worker: owner, placed } = source
+            && Arc::ptr_eq(owner, worker)
+        {
+            let held = sessions.hold(placed).await.map_err(unkept)?;
+            let copied = sessions.copy(placed, into).await;
+            drop(held);
+            match copied {
+                Err(failure) if failure.code == "unsupported" => {}
+                done => return done.map_err(unkept),
+            }
+        }
+        let take = |from: FileReader| async { sessions.restore(into, from).await.map_err(unkept) };
+        self.read_source(source, u64::MAX, take).await
+    }
+
     /// Writes files away for a session or a snapshot. They have a record that says that they are not wanted yet.
     pub(super) async fn keep_files(&self, tenant: &str, owner: &str, source: &Source) -> Result<Written> {
         let vault = self.artifacts()?.vault.clone();

@@ -6,9 +6,10 @@ use crate::fleet::signed;
 use crate::jobs::{check_metadata, demand};
 use crate::secrets::{check_secrets, names};
 use crate::session_worker::{
-    FileReader, Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
+    Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
 };
 use crate::terms::Terms;
+use crate::worker::Worker;
 use crate::{Control, ControlError, Result, ids, now_ms};
 use cofferdam_api::{Command, JobRequest, SessionRequest};
 use cofferdam_artifacts::ObjectKey;
@@ -18,6 +19,7 @@ use cofferdam_store::{
     Idempotency, JobSize, Keeping, Kept, NewSession, SessionAccepted, SessionEnd, SessionRecord, StoreError,
 };
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -153,7 +155,7 @@ impl Control {
         name: Option<Idempotency>,
         inside: Inside,
     ) -> Result<String> {
-        let worker = std::sync::Arc::clone(&room.at.worker);
+        let worker = Arc::clone(&room.at.worker);
         let sessions = worker.sessions().ok_or(ControlError::Unsupported {
             field: "sessions",
             why: "the workers of this server run jobs only",
@@ -170,7 +172,7 @@ impl Control {
         let (tenant, key) = (session.tenant.clone(), id.to_string());
         let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
         let step_key = inside.key.clone();
-        let mut start = Box::pin(self.start_inside(sessions, order, inside));
+        let mut start = Box::pin(self.start_inside(&worker, sessions, order, inside));
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
         if let Some(Ok(SessionStarted { sandbox_id })) = &early {
             session.runtime = Some(sandbox_id.clone());
@@ -232,6 +234,7 @@ impl Control {
     /// Makes the sandbox, and puts into it what is to be there before anything runs.
     async fn start_inside(
         &self,
+        worker: &Arc<dyn Worker>,
         sessions: &dyn SessionWorker,
         order: SessionOrder,
         inside: Inside,
@@ -241,11 +244,8 @@ impl Control {
         let started = sessions.start(order).await?;
         let put = async {
             if let Some(source) = source {
-                let take = |from: FileReader| async {
-                    sessions.restore(&placed, from).await.map_err(super::archive::unkept)
-                };
-                let read = self.read_source(&source, u64::MAX, take).await;
-                read.map_err(|error| SessionFailure::new("files", error.to_string()))?;
+                let put = self.put_source(&source, worker, &placed).await;
+                put.map_err(|error| SessionFailure::new("files", error.to_string()))?;
             }
             match secrets.is_empty() {
                 true => Ok(()),

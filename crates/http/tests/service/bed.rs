@@ -20,12 +20,15 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Takes as long as the code says, in milliseconds, and runs nothing.
-struct Idle;
+#[derive(Default)]
+struct Idle {
+    sessions: Arc<IdleSessions>,
+}
 
 #[async_trait]
 impl Worker for Idle {
     fn sessions(&self) -> Option<&dyn SessionWorker> {
-        Some(&IdleSessions)
+        Some(&*self.sessions)
     }
 
     fn images(&self) -> Option<&dyn ImageWorker> {
@@ -45,19 +48,22 @@ impl Checker for Idle {
     }
 }
 
-fn workers() -> Workers {
+fn workers(sessions: &Arc<IdleSessions>) -> Workers {
     let offer = Offer {
         labels: Default::default(),
         backends: vec!["native".to_owned()],
         capacity: Capacity { slots: 1000, cpus_millis: 10_000_000, memory_bytes: 1 << 44 },
     };
-    Workers { checker: Arc::new(Idle), local: Some((Arc::new(Idle), offer)), remote: None }
+    let worker = Arc::new(Idle { sessions: Arc::clone(sessions) });
+    Workers { checker: Arc::new(Idle::default()), local: Some((worker, offer)), remote: None }
 }
 
 pub(crate) struct Bed {
     pub(crate) control: Control,
     /// The first key, which may do everything.
     pub(crate) key: String,
+    /// Of the worker.
+    pub(crate) sessions: Arc<IdleSessions>,
     folder: PathBuf,
 }
 
@@ -79,8 +85,9 @@ impl Bed {
         let settings = Settings { signing, ..settings };
         let master = MasterKey::open_or_make(&folder.join("master.key")).unwrap();
         let vault = Vault::open(&Place::Folder(folder.join("artifacts")), master).unwrap();
-        let control = Control::start_with(store, workers(), settings, Some(vault)).await.unwrap();
-        Self { control, key, folder }
+        let sessions = Arc::new(IdleSessions::default());
+        let control = Control::start_with(store, workers(&sessions), settings, Some(vault)).await.unwrap();
+        Self { control, key, sessions, folder }
     }
 
     pub(crate) fn folder(&self) -> &Path {

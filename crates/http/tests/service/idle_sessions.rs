@@ -9,11 +9,42 @@ use cofferdam_control::{
     SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder, StepSink, WatchTold,
 };
 use cofferdam_core::{GuestPath, SessionId};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
-pub(crate) struct IdleSessions;
+/// What becomes of a session's files is noted, in its order.
+#[derive(Default)]
+pub(crate) struct IdleSessions {
+    journal: Arc<Mutex<Vec<&'static str>>>,
+    /// What a copy ends with, where it fails.
+    copy_fails: Mutex<Option<&'static str>>,
+}
+
+impl IdleSessions {
+    fn note(&self, word: &'static str) {
+        self.journal.lock().unwrap().push(word);
+    }
+
+    /// What was noted since somebody last asked.
+    pub(crate) fn noted(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.journal.lock().unwrap())
+    }
+
+    pub(crate) fn fail_copies(&self, code: Option<&'static str>) {
+        *self.copy_fails.lock().unwrap() = code;
+    }
+}
+
+/// Notes its end.
+struct Thaws(Arc<Mutex<Vec<&'static str>>>);
+
+impl Drop for Thaws {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push("thaw");
+    }
+}
 
 fn nothing() -> SessionFailure {
     SessionFailure::new("not_found", "there is nothing in it")
@@ -22,6 +53,7 @@ fn nothing() -> SessionFailure {
 #[async_trait]
 impl SessionWorker for IdleSessions {
     async fn start(&self, _: SessionOrder) -> Result<SessionStarted, SessionFailure> {
+        self.note("start");
         Ok(SessionStarted { sandbox_id: "sbx-aaaaaaaaaaaaaaaa".to_owned() })
     }
 
@@ -150,21 +182,34 @@ impl SessionWorker for IdleSessions {
     }
 
     async fn hold(&self, _: &Placed) -> Result<Hold, SessionFailure> {
-        Ok(Hold::of(()))
+        self.note("hold");
+        Ok(Hold::of(Thaws(Arc::clone(&self.journal))))
     }
 
     async fn save(&self, _: &Placed, mut to: FileWriter, _: u64) -> Result<SavedFiles, SessionFailure> {
+        self.note("save");
         to.write_all(b"nothing").await.map_err(|_| nothing())?;
         Ok(SavedFiles::default())
     }
 
     async fn restore(&self, _: &Placed, _: FileReader) -> Result<(), SessionFailure> {
+        self.note("restore");
         Ok(())
+    }
+
+    async fn copy(&self, _: &Placed, _: &Placed) -> Result<(), SessionFailure> {
+        self.note("copy");
+        match *self.copy_fails.lock().unwrap() {
+            Some(code) => Err(SessionFailure::new(code, "writing /workspace/a: No space left on device")),
+            None => Ok(()),
+        }
     }
 
     async fn give_secrets(&self, _: &Placed, _: Vec<SecretFile>) -> Result<(), SessionFailure> {
         Ok(())
     }
 
-    async fn terminate(&self, _: &SessionId, _: i64) {}
+    async fn terminate(&self, _: &SessionId, _: i64) {
+        self.note("terminate");
+    }
 }

@@ -30,7 +30,7 @@ fn endpoints() -> Vec<Endpoint> {
     found
 }
 
-async fn ask(
+pub(crate) async fn ask(
     bed: &Bed,
     method: &str,
     path: &str,
@@ -53,13 +53,13 @@ async fn ask(
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-async fn make(bed: &Bed, path: &str, body: Value) -> Value {
+pub(crate) async fn make(bed: &Bed, path: &str, body: Value) -> Value {
     let (status, made) = ask(bed, "POST", path, Some(&bed.key), Some(body)).await;
     assert!(status.is_success(), "{path}: {made}");
     made
 }
 
-fn text(value: &Value, name: &str) -> String {
+pub(crate) fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name}: {value}")).to_owned()
 }
 

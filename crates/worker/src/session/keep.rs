@@ -35,6 +35,13 @@ impl Sessions {
         saved::restore(&*live.sandbox, from).await
     }
 
+    /// Copies the files of a frozen session into the workspace of another that nobody has used yet. `unsupported`, before
+    /// anything was done, where sandboxes do not hand files over: then they go by `save` and `restore`.
+    pub async fn copy(&self, from: (&SessionId, i64), to: (&SessionId, i64)) -> Result<Saved, SessionError> {
+        let (from, to) = (self.find(from.0, from.1)?, self.find(to.0, to.1)?);
+        saved::copy(&from.sandbox, &to.sandbox, &self.copying).await
+    }
+
     /// Puts a secret where only the session's own processes can read it.
     pub async fn give_secret(
         &self,

@@ -30,6 +30,7 @@ pub use error::SessionError;
 pub use files::Listed;
 pub use keep::SECRET_MODE;
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
+use saved::MAX_COPYING;
 pub use saved::Saved;
 pub use search::{Match, Matches, Search};
 pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
@@ -54,6 +55,8 @@ pub struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     /// What takes a thread, or the processor for long, has its turn here.
     heavy: Arc<Semaphore>,
+    /// Files that are open to be copied have theirs here.
+    copying: Arc<Semaphore>,
 }
 
 /// Archives on their way in and searches, of all sessions together. Each may hold a thread, and those (512 of them) are
@@ -62,7 +65,12 @@ const MAX_HEAVY: usize = 128;
 
 impl Sessions {
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, live: Mutex::default(), heavy: Arc::new(Semaphore::new(MAX_HEAVY)) }
+        Self {
+            pool,
+            live: Mutex::default(),
+            heavy: Arc::new(Semaphore::new(MAX_HEAVY)),
+            copying: Arc::new(Semaphore::new(MAX_COPYING)),
+        }
     }
 
     fn heavy(&self) -> Result<OwnedSemaphorePermit, SessionError> {

@@ -52,6 +52,15 @@ impl FakeFiles {
         }
     }
 
+    /// A folder has to be empty, as everywhere.
+    pub(super) fn remove(&mut self, path: &GuestPath) -> Result<()> {
+        if matches!(self.get(path.as_str()), Some(Node::Folder)) && !self.list(path, 1)?.is_empty() {
+            return Err(not_plain(path));
+        }
+        let removed = self.nodes.remove(path.as_str().as_bytes());
+        removed.map(drop).ok_or_else(|| BackendError::NotFound { path: path.to_string() })
+    }
+
     pub(super) fn list(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
         match self.get(path.as_str()) {
             Some(Node::Folder) => {}

@@ -4,8 +4,8 @@ use super::files::{FakeFiles, Node};
 use super::lock;
 use super::process::{FakeProcess, Program};
 use cofferdam_backend::{
-    BackendError, Entry, Listener, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox, SandboxSpec,
-    Stats, Stream, async_trait,
+    BackendError, Entry, EntryKind, Listener, Process, ProcessId, ProcessSpec, Reader, Result, Sandbox,
+    SandboxSpec, Stats, Stream, async_trait,
 };
 use cofferdam_core::{GuestPath, IsolationReport, Limits};
 use std::collections::HashMap;
@@ -129,6 +129,11 @@ impl Sandbox for FakeSandbox {
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
         self.0.check()?;
         lock(&self.0.files).list(path, limit)
+    }
+
+    async fn remove(&self, path: &GuestPath, _: EntryKind) -> Result<()> {
+        self.0.check()?;
+        lock(&self.0.files).remove(path)
     }
 
     async fn connect(&self, _: u16) -> Result<Box<dyn Stream>> {

@@ -6,7 +6,9 @@ use crate::testing::FakeBackend;
 use cofferdam_backend::{Backend, Sandbox};
 use cofferdam_core::{GuestPath, SandboxId, SessionId};
 use std::io::Cursor;
+use std::sync::Arc;
 use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
 
 async fn sandbox() -> Box<dyn Sandbox> {
     let session = SessionSpec::new(SessionId::from_random([1; 10]), 1);
@@ -74,4 +76,15 @@ async fn what_is_said_has_to_be_so() {
     assert!(put_back(stream(&[file("a", b"one", u64::MAX)], 1)).await.is_err(), "more bytes than there are");
     assert!(put_back(stream(&[vec![9]], 1)).await.is_err(), "an unknown kind");
     assert!(put_back(b"another file, not such a stream".to_vec()).await.is_err());
+}
+
+#[tokio::test]
+async fn who_hands_no_files_over_says_so_before_anything_is_copied() {
+    let (from, to): (Arc<dyn Sandbox>, Arc<dyn Sandbox>) = (sandbox().await.into(), sandbox().await.into());
+    let artifacts = GuestPath::parse("path", "/workspace/.artifacts").unwrap();
+    to.make_folder(&artifacts).await.unwrap();
+    let turns = Arc::new(Semaphore::new(MAX_COPYING));
+    let refused = copy(&from, &to, &turns).await.unwrap_err();
+    assert_eq!(refused.code(), "unsupported");
+    assert!(to.list_files(&artifacts, 1).await.is_ok(), "it is as it was");
 }

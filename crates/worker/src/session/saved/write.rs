@@ -107,7 +107,7 @@ impl<W: AsyncWrite + Send + Unpin> Out<W> {
     }
 }
 
-fn refused(path: &GuestPath, reason: &str) -> SessionError {
+pub(super) fn refused(path: &GuestPath, reason: &str) -> SessionError {
     BackendError::NotPermitted { path: path.to_string(), reason: reason.to_owned() }.into()
 }
 
