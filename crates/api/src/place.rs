@@ -141,6 +141,11 @@ pub enum SessionCall {
     },
     /// Followed by what was saved.
     Restore,
+    /// Puts the files of another session of the same worker, which stands still, into this one.
+    Copy {
+        from: String,
+        from_generation: i64,
+    },
     /// Followed by the secret's value.
     GiveSecret {
         path: String,

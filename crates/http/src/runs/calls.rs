@@ -312,6 +312,11 @@ async fn answer(
         }
         SessionCall::Save { most } => Ok(Answered::Stream(save(runs.clone(), at.clone(), most))),
         SessionCall::Restore => value(sessions.restore(at, Box::new(content)).await?),
+        SessionCall::Copy { from, from_generation } => {
+            let id = SessionId::parse("from", &from).map_err(invalid)?;
+            let from = Placed { id, generation: from_generation };
+            value(sessions.copy(&from, at).await?)
+        }
         SessionCall::GiveSecret { path: to } => {
             let path = path(&to)?;
             let bytes = zeroize::Zeroizing::new(small(content).await?);

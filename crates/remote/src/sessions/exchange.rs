@@ -230,6 +230,8 @@ fn broken(why: &str) -> SessionFailure {
 pub(super) fn failure(error: CallError) -> SessionFailure {
     match error {
         CallError::Refused { failure: Some(code), said, .. } => SessionFailure::new(code, said),
+        // A worker of an older kind does not know the call.
+        CallError::Refused { status: 400, said, .. } => SessionFailure::new("unsupported", said),
         CallError::Refused { status: 404, said, .. } => SessionFailure::new("session_gone", said),
         CallError::Refused { status: 409, said, .. } => SessionFailure::new("session_stale", said),
         CallError::Refused { status: 422, said, .. } => SessionFailure::new("invalid", said),

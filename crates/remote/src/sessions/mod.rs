@@ -320,6 +320,12 @@ impl SessionWorker for HttpSessions {
         self.send(at, SessionCall::Restore, from).await
     }
 
+    async fn copy(&self, from: &Placed, to: &Placed) -> Result<(), SessionFailure> {
+        let call = SessionCall::Copy { from: from.id.to_string(), from_generation: from.generation };
+        // It takes as long as there are files.
+        self.send(to, call, Box::new(tokio::io::empty())).await
+    }
+
     async fn give_secrets(&self, at: &Placed, secrets: Vec<SecretFile>) -> Result<(), SessionFailure> {
         for SecretFile { path, value } in secrets {
             let content = Box::new(std::io::Cursor::new(value.as_bytes().to_vec()));
