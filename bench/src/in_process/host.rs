@@ -74,6 +74,7 @@ impl Host {
             terminal: false,
             pausable: used_for == Use::Session,
             workspace_root: std::env::temp_dir(),
+            mounts: Vec::new(),
         }
     }
 

@@ -61,6 +61,9 @@ pub struct JobResult {
     /// Null where no sandbox was made.
     #[serde(default)]
     pub sandbox_id: Option<String>,
+    /// What the daemon calls the sandbox, where it is a container of Docker or Podman.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
     /// Of its tests, its build, or the files that were expected of it, where it had any of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,

@@ -72,6 +72,9 @@ pub struct WebhookBody {
     /// Which start of the job it is about; 0 before the first.
     pub attempt: i64,
     pub state: JobState,
+    /// Of the container that it ran in, where Docker or Podman made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
     pub exit_code: Option<i64>,
     pub outcome: Option<serde_json::Value>,
     /// What went wrong, where that was not the job's doing.

@@ -12,7 +12,7 @@ mod traits;
 
 pub use async_trait::async_trait;
 pub use error::{BackendError, Result};
-pub use spec::{Image, OomScope, ProcessSpec, SandboxSpec, Stdio};
+pub use spec::{Image, Mount, MountSource, OomScope, ProcessSpec, SandboxSpec, Stdio};
 pub use traits::{
     Backend, Capabilities, Change, Entry, EntryKind, ExitStatus, FileStat, Listener, MAX_OPEN_FILES,
     OpenFile, Process, ProcessId, Reader, Sandbox, Stats, Stream, Watched, Watcher, Writer,

@@ -1,7 +1,9 @@
 //! What is asked of a backend.
 
 use cofferdam_core::{GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a sandbox's root filesystem comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,6 +27,23 @@ pub enum OomScope {
     Process,
 }
 
+/// Something that is seen at a path of a sandbox besides its root.
+#[derive(Debug, Clone)]
+pub struct Mount {
+    pub source: MountSource,
+    pub target: GuestPath,
+    pub read_only: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum MountSource {
+    /// The sandbox's own /workspace, at a second place.
+    Workspace,
+    /// A folder of the host. Whoever has opened it has decided that it may be seen; its path is nobody's business any
+    /// more, since something else may be there by now.
+    Folder(Arc<OwnedFd>),
+}
+
 /// One sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
@@ -42,6 +61,8 @@ pub struct SandboxSpec {
     pub pausable: bool,
     /// Where a workspace on disk is kept; only used with a disk that is not in memory.
     pub workspace_root: PathBuf,
+    /// Only some backends can have any; the others refuse them.
+    pub mounts: Vec<Mount>,
 }
 
 /// How a process is connected.

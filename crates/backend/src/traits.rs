@@ -27,6 +27,8 @@ pub struct Capabilities {
     pub watch: bool,
     /// Whether files go from one sandbox to another as descriptors.
     pub hand_over: bool,
+    /// Whether folders of the host can be mounted.
+    pub mounts: bool,
 }
 
 /// Makes sandboxes.
@@ -153,6 +155,11 @@ pub struct Stats {
 /// An enclosure: processes, files and ports. Dropping it destroys it, too, only without a report.
 #[async_trait]
 pub trait Sandbox: Debug + Send + Sync {
+    /// What the daemon that has made it calls it, where one has.
+    fn container_id(&self) -> Option<String> {
+        None
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>>;
 
     /// Another handle to a process of this sandbox.

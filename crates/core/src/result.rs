@@ -45,6 +45,8 @@ pub struct SkippedArtifact {
 pub struct JobResult {
     /// None where it had none.
     pub sandbox_id: Option<SandboxId>,
+    /// What a daemon calls it, where a daemon has made it.
+    pub container_id: Option<String>,
     pub outcome: Outcome,
     pub limits_hit: Vec<LimitHit>,
     pub stdout: CapturedOutput,
@@ -64,6 +66,7 @@ impl Serialize for JobResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
             sandbox_id,
+            container_id,
             outcome,
             limits_hit,
             stdout,
@@ -78,7 +81,7 @@ impl Serialize for JobResult {
             report,
         } = self;
         let (out, err) = (StreamFields::from(stdout), StreamFields::from(stderr));
-        let mut s = serializer.serialize_struct("JobResult", 20)?;
+        let mut s = serializer.serialize_struct("JobResult", 21)?;
         s.serialize_field("exit_code", &outcome.exit_code())?;
         s.serialize_field("outcome", outcome)?;
         s.serialize_field("limits_hit", limits_hit)?;
@@ -98,6 +101,9 @@ impl Serialize for JobResult {
         s.serialize_field("network_policy_applied", network_policy_applied)?;
         s.serialize_field("warnings", warnings)?;
         s.serialize_field("sandbox_id", sandbox_id)?;
+        if let Some(container_id) = container_id {
+            s.serialize_field("container_id", container_id)?;
+        }
         if let Some(report) = report {
             s.serialize_field("report", report)?;
         }

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, de::Error};
 #[derive(Deserialize)]
 struct Written {
     sandbox_id: Option<String>,
+    #[serde(default)]
+    container_id: Option<String>,
     outcome: Outcome,
     limits_hit: Vec<LimitHit>,
     stdout: String,
@@ -44,6 +46,7 @@ impl<'de> Deserialize<'de> for JobResult {
         let sandbox_id = written.sandbox_id.map(|text| SandboxId::parse("sandbox_id", &text)).transpose();
         Ok(Self {
             sandbox_id: sandbox_id.map_err(D::Error::custom)?,
+            container_id: written.container_id,
             outcome: written.outcome,
             limits_hit: written.limits_hit,
             stdout: output(written.stdout, written.stdout_base64, written.stdout_dropped_bytes)?,
@@ -69,6 +72,7 @@ mod tests {
     fn what_was_written_is_read_again() {
         let result = JobResult {
             sandbox_id: Some(SandboxId::from_random([7; 10])),
+            container_id: Some("c0ffee".into()),
             outcome: Outcome::Cancelled { by: "somebody".into() },
             limits_hit: vec![LimitHit { limit: LimitKind::Disk, count: 2, first_at_ms: None }],
             stdout: CapturedOutput { bytes: b"a\xffb".to_vec(), dropped_bytes: 0 },

@@ -5,6 +5,7 @@
 //! processes inside. What they say to each other is in `protocol` and `launcher::messages`.
 
 pub mod arguments;
+pub mod attached;
 pub mod caps;
 pub mod cgroup;
 mod clone;

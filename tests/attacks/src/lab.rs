@@ -352,6 +352,7 @@ pub(crate) fn spec(wish: &Wish) -> SandboxSpec {
         terminal: wish.terminal,
         pausable: wish.pausable,
         workspace_root: std::env::temp_dir(),
+        mounts: Vec::new(),
     }
 }
 

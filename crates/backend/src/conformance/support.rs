@@ -45,6 +45,7 @@ pub fn sandbox_spec() -> SandboxSpec {
         writable_root: false,
         terminal: false,
         pausable: true,
+        mounts: Vec::new(),
         workspace_root: workspace_root(),
     }
 }

@@ -3,6 +3,7 @@
 use crate::attach::{LastWords, Stdout};
 use crate::daemon::{Address, failed, status};
 use crate::engine::{self, Engine};
+use crate::mounts::{self, Staged};
 use crate::prepare::{Prepared, prepare};
 use crate::sandbox::DockerSandbox;
 use crate::{container, orphans};
@@ -121,29 +122,49 @@ impl DockerBackend {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    async fn begin(&self, docker: &Docker, spec: &SandboxSpec, prepared: &Prepared) -> Result<Connection> {
+    /// A container that runs, by the daemon's own id of it.
+    async fn begin(
+        &self,
+        docker: &Docker,
+        spec: &SandboxSpec,
+        prepared: &Prepared,
+    ) -> Result<(String, Connection)> {
         let name = container::name(spec);
+        // Before there is a container: what cannot be mounted is refused without one.
+        let room = container::workspace_room(&spec.limits);
+        let staged = Staged::make(&self.options.folder, &self.owner, spec, room)?;
         let seccomp = engine::seccomp(self.options.engine, &self.options.folder)?;
-        let body = container::body(spec, &self.options, prepared, &self.owner, seccomp);
+        let body = container::body(spec, &self.options, prepared, &self.owner, seccomp, staged.as_ref());
         #[cfg(feature = "leave-out")]
         let body = {
             let without = *self.mutation.lock().unwrap_or_else(PoisonError::into_inner);
             crate::leave_out::changed(body, self.options.engine, without)
         };
         let options = CreateContainerOptions { name: Some(name.clone()), ..Default::default() };
-        if let Err(error) = docker.create_container(Some(options), body).await {
-            // Somebody may have removed the prepared image; the next sandbox has it made again.
-            if status(&error) == Some(404) {
-                let mut known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-                known.retain(|_, other| other != prepared);
+        let id = match docker.create_container(Some(options), body).await {
+            Ok(created) => created.id,
+            Err(error) => {
+                // Somebody may have removed the prepared image; the next sandbox has it made again.
+                if status(&error) == Some(404) {
+                    let mut known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+                    known.retain(|_, other| other != prepared);
+                }
+                return Err(failed("making the container", error));
             }
-            return Err(failed("making the container", error));
+        };
+        let mut begun = self.attach(docker, &name).await;
+        if let (Ok(connection), Some(staged)) = (&begun, &staged)
+            && let Err(error) = staged.check(connection).await
+        {
+            begun = Err(error);
         }
-        let begun = self.attach(docker, &name).await;
-        if begun.is_err() {
-            remove(docker, &name).await?;
+        match begun {
+            Ok(connection) => Ok((id, connection)),
+            Err(error) => {
+                remove(docker, &name).await?;
+                Err(error)
+            }
         }
-        begun
     }
 
     async fn attach(&self, docker: &Docker, name: &str) -> Result<Connection> {
@@ -217,6 +238,7 @@ impl Backend for DockerBackend {
             change_limits: self.options.engine.changes_limits(),
             watch: false,
             hand_over: false,
+            mounts: true,
         }
     }
 
@@ -238,15 +260,20 @@ impl Backend for DockerBackend {
         }
         let docker = self.daemon().await?;
         // Once, and whatever comes of it: what others left is no reason not to make one.
-        self.swept.get_or_init(|| async { drop(orphans::remove(docker).await) }).await;
+        let sweep = || async {
+            drop(orphans::remove(docker).await);
+            mounts::sweep(&self.options.folder);
+        };
+        self.swept.get_or_init(sweep).await;
         let prepared = self.image(docker, &spec.image).await?;
-        let connection = self.begin(docker, &spec, &prepared).await?;
+        let (id, connection) = self.begin(docker, &spec, &prepared).await?;
         let strict = spec.isolation == IsolationMode::Strict;
         let engine = self.options.engine;
         let sandbox = Contained::new(DockerSandbox::new(
             engine,
             docker.clone(),
             container::name(&spec),
+            id,
             spec,
             connection,
         ));

@@ -2,6 +2,7 @@
 
 use crate::backend::DockerOptions;
 use crate::engine::Engine;
+use crate::mounts::{Room, Staged};
 use crate::prepare::Prepared;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, ResourcesUlimits,
@@ -34,12 +35,22 @@ pub(crate) fn tmp_bytes(disk: u64) -> u64 {
     disk / 8
 }
 
+fn inodes(bytes: u64) -> u64 {
+    (bytes / BYTES_PER_INODE).max(64)
+}
+
+/// What a workspace may hold that is not made by the daemon.
+pub(crate) fn workspace_room(limits: &Limits) -> Room {
+    let disk = limits.disk.bytes();
+    let bytes = disk - tmp_bytes(disk);
+    Room { bytes, files: inodes(bytes) }
+}
+
 fn tmpfs(engine: Engine, bytes: u64, mode: &str) -> String {
     let common = format!("rw,exec,nosuid,nodev,size={bytes},mode={mode}");
     match engine {
         Engine::Docker => {
-            let inodes = (bytes / BYTES_PER_INODE).max(64);
-            format!("{common},nr_inodes={inodes},uid={UID},gid={UID}")
+            format!("{common},nr_inodes={},uid={UID},gid={UID}", inodes(bytes))
         }
         // It knows no number of files, and `U` for the container's user.
         Engine::Podman => format!("{common},U"),
@@ -86,6 +97,7 @@ fn host_config(
     options: &DockerOptions,
     volumes: &[String],
     seccomp: String,
+    staged: Option<&Staged>,
 ) -> HostConfig {
     let (limits, engine) = (&spec.limits, options.engine);
     let memory = limits.memory_bytes as i64;
@@ -106,6 +118,9 @@ fn host_config(
             let closed = || "rw,noexec,nosuid,nodev,size=65536,mode=0755".to_owned();
             tmpfs_mounts.entry(path.to_owned()).or_insert_with(closed);
         }
+    }
+    if let Some(staged) = staged {
+        tmpfs_mounts.retain(|path, _| !staged.has_target(path));
     }
     let mut security = vec!["no-new-privileges".to_owned(), seccomp];
     let masked = [&masked_in_proc()[..], &MASKED].concat();
@@ -130,6 +145,7 @@ fn host_config(
         cpu_period: Some(CPU_PERIOD_US),
         cpu_quota: Some(cpu_quota(limits)),
         tmpfs: Some(tmpfs_mounts),
+        mounts: staged.map(Staged::binds),
         shm_size: Some((disk / 16) as i64),
         ipc_mode: Some("private".to_owned()),
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
@@ -152,6 +168,7 @@ pub(crate) fn body(
     prepared: &Prepared,
     owner: &str,
     seccomp: String,
+    staged: Option<&Staged>,
 ) -> ContainerCreateBody {
     let helper =
         Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: options.lost_after };
@@ -173,7 +190,7 @@ pub(crate) fn body(
             (LABEL_SANDBOX.to_owned(), spec.id.to_string()),
             (LABEL_OWNER.to_owned(), owner.to_owned()),
         ])),
-        host_config: Some(host_config(spec, options, &prepared.volumes, seccomp)),
+        host_config: Some(host_config(spec, options, &prepared.volumes, seccomp, staged)),
         ..ContainerCreateBody::default()
     }
 }

@@ -5,7 +5,7 @@
 //! (`cofferdam_guest`). So exit codes, signals, terminals, files and ports are the same as everywhere, and not
 //! what an `exec` of the daemon would make of them.
 //!
-//! What it does not do: pull images, publish ports, mount anything of the host.
+//! What it does not do: pull images, publish ports, mount anything of the host that it was not handed as a descriptor.
 
 mod attach;
 mod backend;
@@ -15,6 +15,7 @@ mod engine;
 #[cfg(feature = "leave-out")]
 mod leave_out;
 mod load;
+mod mounts;
 mod orphans;
 mod prepare;
 mod sandbox;

@@ -16,6 +16,8 @@ pub(crate) struct DockerSandbox {
     engine: Engine,
     docker: Docker,
     name: String,
+    /// The daemon's own.
+    id: String,
     spec: SandboxSpec,
     connection: Connection,
 }
@@ -25,10 +27,11 @@ impl DockerSandbox {
         engine: Engine,
         docker: Docker,
         name: String,
+        id: String,
         spec: SandboxSpec,
         connection: Connection,
     ) -> Self {
-        Self { engine, docker, name, spec, connection }
+        Self { engine, docker, name, id, spec, connection }
     }
 
     async fn gone_or(&self, step: &str, error: bollard::errors::Error) -> BackendError {
@@ -60,6 +63,10 @@ impl Container for DockerSandbox {
 
     fn maker(&self) -> &'static str {
         "the daemon"
+    }
+
+    fn id(&self) -> Option<&str> {
+        Some(&self.id)
     }
 
     fn connection(&self) -> &Connection {

@@ -136,6 +136,7 @@ impl Backend for NativeBackend {
             change_limits: true,
             watch: true,
             hand_over: true,
+            mounts: false,
         }
     }
 
@@ -184,6 +185,9 @@ impl NativeBackend {
             && let Some(what) = self.images.writable_obstacle(&spec.image)
         {
             return Err(BackendError::Unsupported { backend: "native", what });
+        }
+        if !spec.mounts.is_empty() {
+            return Err(BackendError::Unsupported { backend: "native", what: "mount folders" });
         }
         let failed = |step: &'static str| move |e: std::io::Error| BackendError::failed(step, e);
         let image = self.images.open(&spec.image, &self.launcher)?;

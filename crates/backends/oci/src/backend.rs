@@ -369,6 +369,7 @@ impl Backend for OciBackend {
             change_limits: true,
             watch: false,
             hand_over: false,
+            mounts: false,
         }
     }
 
@@ -388,6 +389,9 @@ impl Backend for OciBackend {
         }
         if spec.writable_root {
             return Err(unsupported("make the root writable"));
+        }
+        if !spec.mounts.is_empty() {
+            return Err(unsupported("mount folders"));
         }
         let slot = self.slot()?;
         let (place, runtime, connection) = self.begin(&spec, slot.as_ref()).await?;

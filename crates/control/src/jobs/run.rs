@@ -245,11 +245,16 @@ fn details(
     if let Some(object) = outcome.as_object_mut() {
         object.remove("message");
     }
-    json!({
+    let mut details = json!({
         "state": state, "reason": reason, "outcome": outcome, "exit_code": field("exit_code"),
         "worker": run.worker, "attempt": run.attempt, "sandbox_id": field("sandbox_id"),
         "stdout_sha256": field("stdout_sha256"), "stderr_sha256": field("stderr_sha256"),
-    })
+    });
+    // Only where a daemon has made the sandbox.
+    if let Some(container) = result.and_then(|result| result.get("container_id")) {
+        details["container_id"] = container.clone();
+    }
+    details
 }
 
 type Described = (JobState, Option<String>, Option<String>, Option<serde_json::Value>);

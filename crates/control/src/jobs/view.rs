@@ -50,6 +50,7 @@ mod tests {
         let output = core::CapturedOutput { bytes: vec![0xff], dropped_bytes: 7 };
         let result = core::JobResult {
             sandbox_id: Some(core::SandboxId::from_random([1; 10])),
+            container_id: None,
             outcome: core::Outcome::Signaled { signal: 9 },
             limits_hit: vec![core::LimitHit {
                 limit: core::LimitKind::Output,

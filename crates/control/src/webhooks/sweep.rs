@@ -133,6 +133,7 @@ fn body(delivery: &Delivery) -> Vec<u8> {
         job_id: delivery.job.clone(),
         attempt: facts["attempt"].as_i64().unwrap_or(0),
         state: facts["state"].as_str().and_then(JobState::from_name).unwrap_or(JobState::Errored),
+        container_id: facts["container_id"].as_str().map(str::to_owned),
         exit_code: facts["exit_code"].as_i64(),
         outcome,
         error,

@@ -19,6 +19,11 @@ pub trait Container: Debug + Send + Sync {
     /// Who puts up its walls, as errors say it.
     fn maker(&self) -> &'static str;
 
+    /// What a daemon calls it.
+    fn id(&self) -> Option<&str> {
+        None
+    }
+
     fn connection(&self) -> &Connection;
 
     fn spec(&self) -> &SandboxSpec;
@@ -78,6 +83,10 @@ impl<C: Container> Contained<C> {
 
 #[async_trait]
 impl<C: Container> Sandbox for Contained<C> {
+    fn container_id(&self) -> Option<String> {
+        self.container.id().map(str::to_owned)
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
         if matches!(spec.stdio, Stdio::Terminal { .. }) && !self.container.spec().terminal {
             let what = "give a terminal in a sandbox that was made without";

@@ -18,7 +18,7 @@ pub(crate) async fn tell(
         result.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let facts = serde_json::json!({
         "job_id": id, "attempt": attempt, "state": state, "exit_code": result["exit_code"],
-        "outcome": result["outcome"], "at_ms": at_ms,
+        "container_id": result["container_id"], "outcome": result["outcome"], "at_ms": at_ms,
     });
     webhooks::note(connection, id, event, attempt, &facts, at_ms).await
 }

@@ -65,6 +65,7 @@ pub async fn run_keeping(
     };
     let (sandbox, started) = made?;
     let sandbox: Arc<dyn Sandbox> = Arc::from(sandbox);
+    let container_id = sandbox.container_id();
     let result = match started {
         None => execute(&sandbox, None, job, live, cancel).await?,
         Some(started) => {
@@ -72,7 +73,7 @@ pub async fn run_keeping(
             attend(&*sandbox, &*process, job, began, live, cancel).await
         }
     };
-    Ok((JobResult { sandbox_id: Some(id), ..result }, Some(sandbox)))
+    Ok((JobResult { sandbox_id: Some(id), container_id, ..result }, Some(sandbox)))
 }
 
 /// Runs a job in a sandbox that was made for it, by the same [`sandbox_spec`], and destroys that.
@@ -318,6 +319,7 @@ fn conclude(
     JobResult {
         // Whoever made the sandbox knows its id.
         sandbox_id: None,
+        container_id: None,
         outcome: verdict::outcome(&ending, &stats, kept.lost),
         limits_hit: verdict::limits_hit(&stats, &kept.dropped_at),
         stdout: kept.stdout,

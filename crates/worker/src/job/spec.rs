@@ -5,7 +5,7 @@ use crate::runner::Runner;
 use crate::runtime::Runtime;
 use crate::task_env::workspace;
 use crate::terminal::Terminal;
-use cofferdam_backend::{Image, OomScope, Reader, SandboxSpec};
+use cofferdam_backend::{Image, Mount, OomScope, Reader, SandboxSpec};
 use cofferdam_core::{GuestPath, IsolationMode, JobId, Limits, NetworkPolicy, SandboxId, TaskId};
 use std::fmt;
 use std::path::PathBuf;
@@ -72,6 +72,7 @@ pub struct JobSpec {
     pub details: bool,
     pub writable_root: bool,
     pub workspace_root: PathBuf,
+    pub mounts: Vec<Mount>,
     /// Of a test, a build, or a job of which files are expected.
     pub runner: Option<Box<Runner>>,
 }
@@ -97,6 +98,7 @@ impl JobSpec {
             details: true,
             writable_root: false,
             workspace_root: PathBuf::from("/var/lib/cofferdam/workspaces"),
+            mounts: Vec::new(),
             runner: None,
         }
     }
@@ -115,6 +117,7 @@ pub fn sandbox_spec(id: SandboxId, job: &JobSpec) -> SandboxSpec {
         terminal: job.terminal.is_some(),
         pausable: false,
         workspace_root: job.workspace_root.clone(),
+        mounts: job.mounts.clone(),
     }
 }
 

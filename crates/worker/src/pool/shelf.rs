@@ -92,6 +92,7 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         terminal,
         pausable,
         workspace_root,
+        mounts,
     } = a;
     *image == b.image
         && limits.disk == b.limits.disk
@@ -102,6 +103,9 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         && *terminal == b.terminal
         && *pausable == b.pausable
         && *workspace_root == b.workspace_root
+        // What is mounted is one job's own.
+        && mounts.is_empty()
+        && b.mounts.is_empty()
 }
 
 impl Shelf {

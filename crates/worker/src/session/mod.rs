@@ -171,5 +171,6 @@ fn sandbox_spec(id: SandboxId, session: &SessionSpec) -> SandboxSpec {
         terminal: true,
         pausable: true,
         workspace_root: session.workspace_root.clone(),
+        mounts: Vec::new(),
     }
 }

@@ -119,6 +119,7 @@ impl Backend for FakeBackend {
             change_limits: true,
             watch: false,
             hand_over: false,
+            mounts: false,
         }
     }
 

@@ -121,6 +121,7 @@ pub(crate) fn sandbox_spec(memory_bytes: u64) -> SandboxSpec {
         terminal: false,
         pausable: true,
         workspace_root: "/var/tmp".into(),
+        mounts: Vec::new(),
     }
 }
 

@@ -48,6 +48,18 @@ const STARTS_WITHIN: Duration = Duration::from_secs(60);
 impl Daemon {
     /// Starts one in a folder that is made for it and goes with it.
     pub(crate) fn start(engine: Engine, folder: &Path) -> io::Result<Self> {
+        Self::start_by(engine, folder, command(engine))
+    }
+
+    /// The same for one that has mounts of its own, and does not see what is mounted after it has started.
+    // Only the tests of this package want one.
+    #[allow(dead_code)]
+    pub(crate) fn start_apart(engine: Engine, folder: &Path) -> io::Result<Self> {
+        let apart = "exec unshare --mount --propagation private";
+        Self::start_by(engine, folder, &command(engine).replacen("exec", apart, 1))
+    }
+
+    fn start_by(engine: Engine, folder: &Path, command: &str) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         // Sockets have short names, and the folder may have a long one.
         let script = format!(
@@ -58,7 +70,7 @@ impl Daemon {
                  tr '\\0' ' ' < $process/cmdline 2> /dev/null | grep -q -e \"containerd-shim.*$1/\" -e \"conmon.*$1/\" && kill -KILL ${{process#/proc/}}
              done
              for mount in $(grep -o \" $1/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done; rm -rf $1",
-            command(engine)
+            command
         );
         let mut shell = Command::new("setsid");
         shell.args(["sh", "-c", &script, "sh"]).arg(folder);

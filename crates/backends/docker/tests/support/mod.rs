@@ -23,9 +23,18 @@ pub(crate) fn helper() -> PathBuf {
 
 /// Starts a daemon and gives it an image of this machine's own programs.
 pub(crate) fn start(engine: Engine) -> Daemon {
+    start_by(engine, Daemon::start)
+}
+
+/// The same for one with mounts of its own.
+pub(crate) fn start_apart(engine: Engine) -> Daemon {
+    start_by(engine, Daemon::start_apart)
+}
+
+fn start_by(engine: Engine, start: fn(Engine, &Path) -> std::io::Result<Daemon>) -> Daemon {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let folder = folder.join(format!("{}-{}-{}", engine.name(), std::process::id(), unique()));
-    let daemon = Daemon::start(engine, &folder).expect("a daemon");
+    let daemon = start(engine, &folder).expect("a daemon");
     let root = folder.join("image");
     make_root(&root);
     daemon.import(&root).expect("an image");
