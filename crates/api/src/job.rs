@@ -1,6 +1,6 @@
 //! Jobs on the wire.
 
-use crate::{JobResult, SecretUse, WebhookMade, WebhookRequest};
+use crate::{JobResult, SandboxRequest, SecretUse, WebhookMade, WebhookRequest};
 use cofferdam_core::{JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub const LANGUAGES: [&str; 21] = [
 pub const TOOLS: [&str; 12] =
     ["cargo", "go", "jest", "node", "pytest", "tap", "unittest", "junit", "tsc", "make", "cc", "javac"];
 
-/// `POST /v1/jobs`. Either `language` and `code`, or `command`; a test or a build needs neither.
+/// `POST /v1/jobs`. Either `language` and `code`, or `command`, or `sandbox`; a test or a build needs none.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(example = json!({"language": "python", "code": "print(1)"}))]
@@ -83,6 +83,13 @@ pub struct JobRequest {
     /// In the place of an image: a named set of tools. It is the newest image that is registered for it, see
     /// `GET /v1/images`.
     pub profile: Option<String>,
+    /// In the place of `backend`: `docker-sandbox` for what `sandbox` says, in a container of Docker or Podman where the
+    /// server has them, and `direct` for the native backend. There is no mode without a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "direct")]
+    pub execution_mode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRequest>,
     /// Your own id for what the job serves; the job's own, unless given.
     #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     pub task_id: Option<String>,

@@ -21,6 +21,7 @@ mod process_socket;
 mod proof;
 mod result;
 mod run;
+mod sandbox;
 mod secret;
 mod session;
 mod step;
@@ -65,6 +66,7 @@ pub use run::{
     Run, RunCreate, RunEnd, RunEvent, RunLease, RunOutputKept, RunOutputVerdict, RunSecret, RunState,
     RunTerminate,
 };
+pub use sandbox::{MountRequest, SandboxRequest};
 pub use secret::{Secret, SecretList, SecretPut, SecretUse};
 pub use session::{
     PauseKind, PauseView, Session, SessionExtend, SessionFork, SessionForks, SessionList, SessionPause,

@@ -18,6 +18,8 @@ mod collector;
 mod degradation;
 #[path = "serve/disk.rs"]
 mod disk;
+#[path = "serve/docker_sandbox.rs"]
+mod docker_sandbox;
 #[path = "serve/duplicates.rs"]
 mod duplicates;
 #[path = "serve/elsewhere.rs"]

@@ -1,5 +1,6 @@
 //! What sandboxes may be made of, besides the walls and programs of the machine itself.
 
+use crate::mounts::MountSettings;
 use crate::{BackendHealth, Control, ControlError, Result};
 use cofferdam_api::{BackendState, JobRequest};
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,8 @@ use tokio::time::timeout;
 pub struct BackendSettings {
     /// Whether jobs may run on images of the worker's image store. All tenants see all of them.
     pub images: bool,
+    /// What of the workers' machine jobs may see.
+    pub mounts: MountSettings,
 }
 
 /// The backend that is used unless another one is asked for.

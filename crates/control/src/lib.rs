@@ -26,6 +26,7 @@ mod leases;
 mod limits;
 mod master_key;
 mod metrics;
+mod mounts;
 mod noted;
 mod once;
 mod output_log;
@@ -64,6 +65,7 @@ pub use keys::{KeyOrder, NewSecret, OPERATOR, hash};
 pub use limits::{DefaultLimits, LimitSettings, MaximumLimits};
 pub use master_key::{check_master_key, rewrap_master_key};
 pub use metrics::{Metrics, Phase};
+pub use mounts::MountSettings;
 pub use once::Named;
 pub use pieces::{Piece, PieceReader};
 pub use quota::Quotas;
@@ -85,15 +87,15 @@ pub use tenants::TenantChange;
 pub use tokens::Unrecognised;
 pub use webhooks::WebhookSettings;
 pub use worker::{
-    BackendHealth, Capacity, Checker, Connector, Health, Offer, OutputSink, RunEnd, RunOrder, RunSignals,
-    Stream, Worker, WorkerCounts, Workers,
+    BackendHealth, Capacity, Checker, Connector, Health, MountProblem, Offer, OutputSink, RunEnd, RunOrder,
+    RunSignals, Stream, Worker, WorkerCounts, Workers,
 };
 
 use artifacts::Artifacts;
 use bypass::Bypass;
 use cofferdam_artifacts::Vault;
 use cofferdam_identity::Verifier;
-use cofferdam_policy::{Action, Facts, Permit, Policy, Principal};
+use cofferdam_policy::{Action, Denial, Facts, Permit, Policy, Principal};
 use cofferdam_store::{AuditEvent, Store};
 use cofferdam_turns::Running;
 use dispatch::Dispatcher;
@@ -275,18 +277,29 @@ impl Control {
         match self.parts.policy.decide_on(principal, action, tenant, facts) {
             Ok(permit) => Ok(permit),
             Err(denial) => {
-                self.parts.metrics.denials.one(&denial.rule);
-                let event = AuditEvent {
-                    at_ms: now_ms(),
-                    kind: "denied",
-                    actor: principal.actor.clone(),
-                    resource: tenant.to_owned(),
-                    details: serde_json::json!({"action": action.as_str(), "rule": denial.rule}),
-                };
-                self.parts.store.note(principal.tenant.clone(), event).await?;
+                let details = serde_json::json!({"action": action.as_str(), "rule": denial.rule});
+                self.note_denial(principal, tenant, &denial, details).await?;
                 Err(ControlError::Denied(denial))
             }
         }
+    }
+
+    async fn note_denial(
+        &self,
+        principal: &Principal,
+        tenant: &str,
+        denial: &Denial,
+        details: serde_json::Value,
+    ) -> Result<()> {
+        self.parts.metrics.denials.one(&denial.rule);
+        let event = AuditEvent {
+            at_ms: now_ms(),
+            kind: "denied",
+            actor: principal.actor.clone(),
+            resource: tenant.to_owned(),
+            details,
+        };
+        Ok(self.parts.store.note(principal.tenant.clone(), event).await?)
     }
 
     /// Takes no new work and waits for what runs, up to a time. What is queued stays kept, for the next start.

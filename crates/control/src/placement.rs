@@ -4,7 +4,7 @@ use crate::worker::{Capacity, Offer};
 use std::collections::BTreeMap;
 
 /// What a job wants of a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) backend: String,

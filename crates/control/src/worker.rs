@@ -4,7 +4,7 @@ use crate::artifacts::ArtifactDesk;
 use crate::image_worker::ImageWorker;
 use crate::session_worker::{SecretFile, SessionWorker};
 use async_trait::async_trait;
-use cofferdam_api::JobRequest;
+use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -154,11 +154,24 @@ pub trait Worker: Send + Sync {
     }
 }
 
+/// What is wrong with a mount.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MountProblem {
+    /// The operator does not allow it.
+    Outside(InvalidValue),
+    Unusable(InvalidValue),
+}
+
 /// Looks at requests before they are kept.
 pub trait Checker: Send + Sync {
     /// Whether a request could be run, and within which limits: everything that can be refused beforehand is
     /// refused here.
     fn check(&self, request: &JobRequest) -> Result<Limits, InvalidValue>;
+
+    /// Whether what it mounts is there, where this process can see that. It may wait for a disk.
+    fn check_mounts(&self, _sandbox: &SandboxRequest) -> Result<(), MountProblem> {
+        Ok(())
+    }
 }
 
 /// Reaches workers that have registered.

@@ -8,6 +8,7 @@
 pub mod artifacts;
 mod ids;
 mod job;
+mod mounts;
 mod output;
 mod pool;
 pub mod request;
@@ -25,6 +26,7 @@ pub use job::{
     ArtifactsWanted, Cancellation, Canceller, FileIn, JobError, JobSpec, Stdin, Work, cancellation, check,
     run, run_in, run_keeping, sandbox_spec,
 };
+pub use mounts::{MountRefused, open_mounts};
 pub use output::{Discard, LiveOutput, OutputStream};
 pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use runner::{Expected, Runner, Tool};

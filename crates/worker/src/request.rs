@@ -5,7 +5,7 @@ use crate::runtime::by_name;
 use crate::{FileIn, JobSpec, Stdin, Work};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_api::{Command, InlineFile, JobRequest};
+use cofferdam_api::{Command, InlineFile, JobRequest, SandboxRequest};
 use cofferdam_core::{Cpus, GuestPath, InvalidValue, JobId, Limits, NetworkPolicy, TaskId};
 use std::io::Cursor;
 use std::time::Duration;
@@ -15,6 +15,7 @@ pub type Warnings = Vec<String>;
 
 /// Makes a job of a request.
 pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, Warnings), InvalidValue> {
+    check_settled(&request)?;
     let limits = limits(&request)?;
     let (network, warnings) = network(request.network_policy.as_deref());
     let mut job = JobSpec::new(id, work(&request)?);
@@ -25,6 +26,9 @@ pub fn job(id: JobId, task_id: TaskId, request: JobRequest) -> Result<(JobSpec, 
     job.files = request.files.into_iter().enumerate().map(file).collect::<Result<_, _>>()?;
     if let Some(text) = request.stdin {
         job.stdin = Stdin::Bytes(text.into_bytes());
+    }
+    if let Some(text) = request.sandbox.and_then(|sandbox| sandbox.workdir) {
+        job.workdir = GuestPath::parse("sandbox.workdir", &text)?;
     }
     job.limits = limits;
     job.network = network;
@@ -39,6 +43,19 @@ pub fn check(request: &JobRequest) -> Result<Limits, InvalidValue> {
     let limits = job.limits.clone();
     crate::check(job)?;
     Ok(limits)
+}
+
+/// Control brings these to the other spelling; here it would be passed over what they say.
+fn check_settled(request: &JobRequest) -> Result<(), InvalidValue> {
+    let is_left = |sandbox: &SandboxRequest| {
+        sandbox.image.is_some() || sandbox.command.is_some() || !sandbox.env.is_empty()
+    };
+    let field = match (&request.execution_mode, &request.sandbox) {
+        (Some(_), _) => "execution_mode",
+        (None, Some(sandbox)) if is_left(sandbox) => "sandbox",
+        _ => return Ok(()),
+    };
+    Err(InvalidValue::new(field, "", "a worker is given backend, image, command and env instead"))
 }
 
 fn work(request: &JobRequest) -> Result<Work, InvalidValue> {
@@ -236,6 +253,9 @@ mod tests {
             (r#"{"command":"ls","limits":{"cpus":-1}}"#, "limits.cpus"),
             (r#"{"command":"ls","timeout_ms":0}"#, "timeout_ms"),
             (r#"{"command":"ls","files":[{"path":"/etc/passwd"}]}"#, "files[0].path"),
+            (r#"{"command":"ls","execution_mode":"docker-sandbox"}"#, "execution_mode"),
+            (r#"{"command":"ls","sandbox":{"image":"app:1"}}"#, "sandbox"),
+            (r#"{"command":"ls","sandbox":{"workdir":"app"}}"#, "sandbox.workdir"),
             (r#"{"command":"ls","files":[{"path":"a","content_base64":"%"}]}"#, "files[0].content_base64"),
         ] {
             assert_eq!(field(body), expected, "{body}");

@@ -15,6 +15,6 @@ pub(super) fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
     serve::run("control", &args.service, None, async |_, folder| {
         let tokens = folder.service_tokens(args.service_token_file.as_deref())?;
         let remote = Some(Arc::new(HttpWorkers::new(&tokens, authorities.as_deref())?) as _);
-        Ok((Workers { checker: Arc::new(RequestChecker), local: None, remote }, Some(tokens)))
+        Ok((Workers { checker: Arc::new(RequestChecker::default()), local: None, remote }, Some(tokens)))
     })
 }

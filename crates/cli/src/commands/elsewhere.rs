@@ -1,11 +1,11 @@
 //! Jobs that run on an image, or on another backend than the native one: each in a sandbox made for it.
 
-use cofferdam_api::JobRequest;
+use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_backend::{Backend, Image};
 use cofferdam_control::RunEnd;
-use cofferdam_core::{GuestPath, InvalidValue};
+use cofferdam_core::{GuestPath, InvalidValue, MountRoot};
 use cofferdam_images::{HOST, ImageRef, Lease, Profile, Store};
-use cofferdam_worker::JobSpec;
+use cofferdam_worker::{JobSpec, open_mounts};
 use std::sync::Arc;
 
 /// The other backends, and the images.
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(super) struct Elsewhere {
     backends: Vec<Arc<dyn Backend>>,
     store: Option<Store>,
+    /// What of this machine jobs may see.
+    roots: Vec<MountRoot>,
 }
 
 /// Where a job is to run, if not on the machine's own programs behind the native backend.
@@ -21,6 +23,8 @@ pub(super) struct Place {
     /// `None` for the native one.
     backend: Option<String>,
     image: Option<ImageRef>,
+    /// Where it starts and what it mounts, where it says so.
+    sandbox: Option<SandboxRequest>,
 }
 
 /// A job that is ready for its backend. The lease keeps the image's layers for as long.
@@ -44,13 +48,15 @@ impl Place {
         };
         let backend = request.backend.as_deref().filter(|name| !matches!(*name, "native" | "direct"));
         let backend = backend.map(str::to_owned);
-        Ok((backend.is_some() || image.is_some()).then_some(Self { backend, image }))
+        let sandbox = request.sandbox.clone();
+        let is_special = backend.is_some() || image.is_some() || sandbox.is_some();
+        Ok(is_special.then_some(Self { backend, image, sandbox }))
     }
 }
 
 impl Elsewhere {
-    pub(super) fn new(backends: Vec<Arc<dyn Backend>>, store: Store) -> Self {
-        Self { backends, store: Some(store) }
+    pub(super) fn new(backends: Vec<Arc<dyn Backend>>, store: Store, roots: Vec<MountRoot>) -> Self {
+        Self { backends, store: Some(store), roots }
     }
 
     pub(super) fn store(&self) -> Option<&Store> {
@@ -61,7 +67,7 @@ impl Elsewhere {
         &self.backends
     }
 
-    /// Opens the image and puts it into the job.
+    /// Opens the image, and what is mounted, and puts them into the job.
     pub(super) async fn place(&self, place: Place, job: &mut JobSpec) -> Result<Placed, RunEnd> {
         let errored = |code: &'static str, message: String| RunEnd::Errored { code: code.into(), message };
         let backend = match &place.backend {
@@ -71,6 +77,13 @@ impl Elsewhere {
                 None => return Err(errored("unsupported", format!("this worker has no backend {name:?}"))),
             },
         };
+        let starts_elsewhere = place.sandbox.as_ref().is_some_and(|sandbox| sandbox.workdir.is_some());
+        if let Some(sandbox) = place.sandbox {
+            let roots = self.roots.clone();
+            let opened = tokio::task::spawn_blocking(move || open_mounts(&sandbox, &roots)).await;
+            let opened = opened.map_err(|error| errored("sandbox_failed", error.to_string()))?;
+            job.mounts = opened.map_err(|error| errored("mount_refused", error.to_string()))?;
+        }
         let Some(wanted) = place.image else { return Ok(Placed { backend, _lease: None }) };
         let Some(store) = self.store.clone() else {
             return Err(errored("unsupported", "this worker has no image store".to_owned()));
@@ -84,7 +97,7 @@ impl Elsewhere {
         let config = &lease.image.config.config;
         let own = std::mem::take(&mut job.env);
         job.env = config.variables().into_iter().chain(own).collect();
-        if let Some(path) = config.workdir() {
+        if let (false, Some(path)) = (starts_elsewhere, config.workdir()) {
             job.workdir = GuestPath::parse("the image's WorkingDir", path)
                 .map_err(|error| errored("invalid", error.to_string()))?;
         }
@@ -114,9 +127,9 @@ mod tests {
             assert_eq!(place(plain), Ok(None), "{plain}");
         }
         let image = |name: &str| Some(ImageRef::parse("image", name).expect("a name"));
-        let expected = Place { backend: None, image: image("app:1") };
+        let expected = Place { backend: None, image: image("app:1"), sandbox: None };
         assert_eq!(place(r#"{"image":"app:1"}"#), Ok(Some(expected)));
-        let expected = Place { backend: Some("oci".to_owned()), image: image("python-tools") };
+        let expected = Place { backend: Some("oci".to_owned()), image: image("python-tools"), sandbox: None };
         assert_eq!(place(r#"{"backend":"oci","profile":"python-tools"}"#), Ok(Some(expected)));
         assert!(place(r#"{"image":"../x"}"#).unwrap_err().contains("image"));
         assert!(place(r#"{"profile":"cobol-tools"}"#).unwrap_err().contains("cobol-tools"));

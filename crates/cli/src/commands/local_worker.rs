@@ -5,17 +5,18 @@ use super::elsewhere::{Elsewhere, Place};
 use super::local_images::LocalImages;
 use super::local_sessions::LocalSessions;
 use async_trait::async_trait;
-use cofferdam_api::JobRequest;
+use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_backend::{Backend, Reader};
 use cofferdam_control::{
-    ArtifactDesk, BackendHealth, Checker, Health, ImageWorker, OutputSink, RunEnd, RunOrder, RunSignals,
-    SecretFile, SessionWorker, Stream, Worker, WorkerCounts,
+    ArtifactDesk, BackendHealth, Checker, Health, ImageWorker, MountProblem, OutputSink, RunEnd, RunOrder,
+    RunSignals, SecretFile, SessionWorker, Stream, Worker, WorkerCounts,
 };
-use cofferdam_core::{InvalidValue, Limits};
+use cofferdam_core::{InvalidValue, Limits, MountRoot};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
-    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, OutputStream, Pool, PoolSettings, Runner,
-    SECRET_MODE, Work, cancellation, draw_job_id, draw_sandbox_id, request, sandbox_spec,
+    ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, MountRefused, OutputStream, Pool, PoolSettings,
+    Runner, SECRET_MODE, Work, cancellation, draw_job_id, draw_sandbox_id, open_mounts, request,
+    sandbox_spec,
 };
 use std::io::Cursor;
 use std::sync::Arc;
@@ -75,13 +76,29 @@ impl LiveOutput for Sink<'_> {
 }
 
 /// Looks at requests without being able to run them.
-#[derive(Debug)]
-pub(super) struct RequestChecker;
+#[derive(Debug, Default)]
+pub(super) struct RequestChecker {
+    /// What of this machine jobs may see.
+    roots: Vec<MountRoot>,
+}
+
+impl RequestChecker {
+    pub(super) fn new(roots: Vec<MountRoot>) -> Self {
+        Self { roots }
+    }
+}
 
 impl Checker for RequestChecker {
     fn check(&self, wanted: &JobRequest) -> Result<Limits, InvalidValue> {
         Place::of(wanted)?;
         request::check(wanted)
+    }
+
+    fn check_mounts(&self, sandbox: &SandboxRequest) -> Result<(), MountProblem> {
+        open_mounts(sandbox, &self.roots).map(drop).map_err(|refused| match refused {
+            MountRefused::Outside(error) => MountProblem::Outside(error),
+            MountRefused::Unusable(error) => MountProblem::Unusable(error),
+        })
     }
 }
 

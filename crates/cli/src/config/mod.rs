@@ -6,6 +6,7 @@
 
 mod file;
 mod kinds;
+mod mounts;
 mod sections;
 mod setting;
 mod show;

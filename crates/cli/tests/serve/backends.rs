@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// An image store with a root of this machine's own programs, called `app:1`.
-fn store(folder: &Path) -> String {
+pub(crate) fn store(folder: &Path) -> String {
     // On a disk, as layers have to lie.
     let root = folder.join("root");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/container-root.sh");
@@ -89,13 +89,13 @@ fn what_an_operator_has_not_allowed_is_unsupported() {
 }
 
 /// A dockerd of the test's own, killed with it.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     folder: PathBuf,
 }
 
 impl Daemon {
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
         let mut dockerd = Command::new("dockerd");
         dockerd.args(["--data-root", &at("docker"), "--exec-root", &at("run"), "--pidfile", &at("pid")]);

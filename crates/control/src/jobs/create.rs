@@ -42,6 +42,7 @@ impl Control {
         mut request: JobRequest,
         idempotency: Option<(String, String)>,
     ) -> Result<Submitted> {
+        self.settle_mode(permit, &mut request).await?;
         check(&request)?;
         check_job_secrets(&request)?;
         self.parts.settings.backends.check(&request)?;
@@ -92,6 +93,9 @@ impl Control {
         if let Some(profile) = profile {
             details["profile"] = json!(profile);
             details["image"] = json!(request.image);
+        }
+        if let Some(sandbox) = request.sandbox.as_ref().filter(|sandbox| !sandbox.mounts.is_empty()) {
+            details["mounts"] = json!(sandbox.mounts);
         }
         let mut events = vec![self.event(permit, "job.accepted", id.as_str(), details)];
         let claim = room.as_ref().map(|room| self.new_claim(room));

@@ -6,6 +6,7 @@ mod delete;
 mod get;
 mod list;
 mod log;
+mod mode;
 mod retry;
 mod run;
 mod view;

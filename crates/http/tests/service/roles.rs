@@ -64,7 +64,10 @@ pub(crate) fn text(value: &Value, name: &str) -> String {
 }
 
 fn with_images() -> Settings {
-    Settings { backends: BackendSettings { images: true }, ..Settings::default() }
+    Settings {
+        backends: BackendSettings { images: true, ..BackendSettings::default() },
+        ..Settings::default()
+    }
 }
 
 /// The callers, each with its key.

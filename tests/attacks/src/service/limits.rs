@@ -27,6 +27,12 @@ pub(crate) fn privileges(ground: &Ground) -> Outcome {
         ("network_mode", json!("host")),
         ("isolation", json!("none")),
         ("sandbox", json!(false)),
+        (
+            "sandbox",
+            json!({"image": "a:1", "command": "true", "mounts": [{"source": "/", "target": "/host"}]}),
+        ),
+        ("execution_mode", json!("none")),
+        ("execution_mode", json!("docker-sandbox")),
         ("runtime", json!("runc")),
         ("host_path", json!("/etc")),
         ("cgroup_parent", json!("/")),

@@ -34,9 +34,11 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
             other.health().await?;
             offer.backends.push(other.name().to_owned());
         }
-        let worker = Arc::new(LocalWorker::start(backend, Elsewhere::new(others, images()?)));
+        let roots = serve.backends.mounts.all();
+        let elsewhere = Elsewhere::new(others, images()?, roots.clone());
+        let worker = Arc::new(LocalWorker::start(backend, elsewhere));
         let local = Some((worker as _, offer));
-        Ok((Workers { checker: Arc::new(RequestChecker), local, remote: None }, None))
+        Ok((Workers { checker: Arc::new(RequestChecker::new(roots)), local, remote: None }, None))
     })
 }
 
@@ -59,6 +61,8 @@ fn run_on(
     workers: impl AsyncFnOnce(&ServeConfig, &DataFolder) -> Result<(Workers, Option<ServiceTokens>), Failure>,
 ) -> Result<ExitCode, Failure> {
     let Config { serve, control: mut settings, http, tls, jwt, observe } = config;
+    // Control decides by it, and the worker opens what it says.
+    settings.backends.mounts = serve.backends.mounts.clone();
     settings.jwt =
         jwt.settings().map_err(|clash| Failure::new(format!("jwt.{}: {}", clash.key, clash.fix)))?;
     let Some(data) = &serve.data else {

@@ -2,7 +2,10 @@
 
 use crate::config::Config;
 use crate::config::kinds::{Maybe, Switch, Text, Words};
+use crate::config::mounts::{Projects, Roots};
 use crate::config::setting::{Clash, Section, setting};
+use cofferdam_control::MountSettings;
+use cofferdam_core::HostPath;
 
 /// What this process makes sandboxes with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +14,7 @@ pub(crate) struct BackendsConfig {
     pub(crate) oci_runtime: String,
     pub(crate) docker_socket: Option<String>,
     pub(crate) podman_socket: Option<String>,
+    pub(crate) mounts: MountSettings,
 }
 
 impl Default for BackendsConfig {
@@ -20,6 +24,7 @@ impl Default for BackendsConfig {
             oci_runtime: "runc".to_owned(),
             docker_socket: None,
             podman_socket: None,
+            mounts: MountSettings::default(),
         }
     }
 }
@@ -53,6 +58,20 @@ pub(crate) const SECTION: Section = Section {
             serve.backends.podman_socket,
             "where Podman listens; CONTAINER_HOST or the usual place unless it is given"
         ),
+        setting!(
+            "mount_roots",
+            Roots,
+            serve.backends.mounts.roots,
+            "folders of this machine that docker-sandbox jobs of all tenants may mount, and those below them; \
+             read-only, unless `:rw` is behind the path"
+        ),
+        setting!(
+            "project_roots",
+            Projects,
+            serve.backends.mounts.projects,
+            "for each tenant, as `TENANT=PATH`, a folder of this machine that its docker-sandbox jobs see, read-only, \
+             where they mount nothing"
+        ),
     ],
     check,
 };
@@ -71,6 +90,23 @@ fn check(config: &Config) -> Result<(), Clash> {
     }
     if enabled.len() > 1 && !config.control.backends.images {
         return clash("other backends run on images alone: set backends.images to true");
+    }
+    check_mounts(&config.serve.backends.mounts)
+}
+
+/// A tenant's project is nobody else's: no folder that others may mount, nor another tenant's project, has it within.
+fn check_mounts(mounts: &MountSettings) -> Result<(), Clash> {
+    let within = |inner: &HostPath, outer: &HostPath| inner.below(outer).is_some();
+    for (tenant, project) in &mounts.projects {
+        let clash =
+            |fix: String| Err(Clash { key: "project_roots", value: format!("{tenant}={project}"), fix });
+        if let Some(root) = mounts.roots.iter().find(|root| within(project, &root.path)) {
+            return clash(format!("jobs of all tenants may mount {}, which it lies in", root.path));
+        }
+        let other = mounts.projects.iter().find(|(_, other)| *other != project && within(project, other));
+        if let Some((other, _)) = other {
+            return clash(format!("it lies in the project of {other}"));
+        }
     }
     Ok(())
 }
