@@ -170,3 +170,18 @@ fn secrets_are_not_shown() {
     let error = error("[serve]\ndatabase = [\"hunter2\"]");
     assert!(!error.contains("hunter2"), "{error}");
 }
+
+#[test]
+fn a_tenants_project_is_in_nobody_elses_reach() {
+    let settings = |roots: &str, projects: &str| {
+        format!("[backends]\nmount_roots = [{roots}]\nproject_roots = [{projects}]\n")
+    };
+    let (one, other) = ("ten-aaaaaaaaaaaaaaaa", "ten-baaaaaaaaaaaaaaa");
+    let clash = error(&settings("\"/srv\"", &format!("\"{one}=/srv/a\"")));
+    assert!(clash.contains("FILE:3: backends.project_roots") && clash.contains("/srv"), "{clash}");
+    let clash = error(&settings("", &format!("\"{one}=/srv/a\", \"{other}=/srv/a/b\"")));
+    assert!(clash.contains("the project of ten-aaaaaaaaaaaaaaaa"), "{clash}");
+    let (_file, loaded) =
+        with(&settings("\"/srv/a/shared\"", &format!("\"{one}=/srv/a\", \"{other}=/srv/ab\"")), &[], &[]);
+    assert!(loaded.is_ok(), "{:?}", loaded.err());
+}
