@@ -42,4 +42,14 @@ pub trait ImageWorker: Send + Sync {
         digest: Option<&str>,
         profiles: &[String],
     ) -> Result<InspectedImage, ImageFailure>;
+
+    /// Keeps an image in the store for a service, whatever becomes of its names.
+    async fn pin(&self, _keeper: &str, _digest: &str) -> Result<(), ImageFailure> {
+        Ok(())
+    }
+
+    /// Keeps these for the service, and lets go of all others.
+    async fn pin_only(&self, _keeper: &str, _digests: Vec<String>) -> Result<(), ImageFailure> {
+        Ok(())
+    }
 }

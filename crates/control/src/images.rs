@@ -87,7 +87,15 @@ impl Control {
         }
         let event = self.event(permit, "image.registered", &image.id, details);
         let by = permit.tenant().to_owned();
-        self.parts.store.create_image(image.clone(), MOST, by, event).await.map_err(|error| match error {
+        let turn = self.parts.pins.lock().await;
+        let keeper = &self.parts.settings.node.name;
+        shelf.pin(keeper, &image.digest).await.map_err(unusable)?;
+        let created = self.parts.store.create_image(image.clone(), MOST, by, event).await;
+        drop(turn);
+        if created.is_err() {
+            self.pin_registered().await;
+        }
+        created.map_err(|error| match error {
             StoreError::OverQuota { limit, .. } => ControlError::Denied(Denial {
                 rule: "image_quota".to_owned(),
                 why: format!("there are {limit} images of that owner already"),
@@ -148,7 +156,23 @@ impl Control {
         }
         let event = self.event(permit, "image.unregistered", id, noted(&image));
         let by = permit.tenant().to_owned();
-        Ok(self.parts.store.delete_image(image.tenant, image.id, by, event).await?)
+        self.parts.store.delete_image(image.tenant, image.id, by, event).await?;
+        self.pin_registered().await;
+        Ok(())
+    }
+
+    /// Has the store keep what is registered, and nothing else. One that fails is made up for at the next.
+    pub(crate) async fn pin_registered(&self) {
+        let Ok(worker) = self.image_worker() else { return };
+        let Ok(shelf) = shelf(&worker) else { return };
+        let _turn = self.parts.pins.lock().await;
+        let pinned = match self.parts.store.image_digests().await {
+            Ok(digests) => shelf.pin_only(&self.parts.settings.node.name, digests).await,
+            Err(error) => Err(ImageFailure::Failed(error.to_string())),
+        };
+        if let Err(ImageFailure::Failed(why)) = pinned {
+            tracing::warn!(error = why, "registered images could not be pinned in the image store");
+        }
     }
 
     /// Puts the newest image that the tenant sees and that has the profile into the place of the profile, by its digest:

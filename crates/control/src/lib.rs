@@ -152,6 +152,8 @@ struct Parts {
     /// Something may be wrong, and is worth a look.
     trouble: Notify,
     backends: backends::Seen,
+    /// Held by who changes which images are registered, and which of them the image store keeps.
+    pins: tokio::sync::Mutex<()>,
     feeds: Feeds,
     deliveries: webhooks::Deliveries,
 }
@@ -230,6 +232,7 @@ impl Control {
             gates: Gates::default(),
             trouble: Notify::new(),
             backends: backends::Seen::default(),
+            pins: tokio::sync::Mutex::default(),
             feeds: Feeds::default(),
         };
         let control = Self { parts: Arc::new(parts) };
@@ -251,6 +254,8 @@ impl Control {
         control.spawn_signing_watch();
         control.spawn_feeds();
         control.spawn_webhooks();
+        let pinning = control.clone();
+        tokio::spawn(async move { pinning.pin_registered().await });
         Ok(control)
     }
 

@@ -110,6 +110,13 @@ impl Store {
         self.engine.fetch_all(query).await?.iter().map(record).collect()
     }
 
+    /// The digests of all images that anybody has registered, each once.
+    pub async fn image_digests(&self) -> Result<Vec<String>> {
+        let rows =
+            self.engine.fetch_all(sqlx::query("SELECT DISTINCT digest FROM images ORDER BY digest")).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
     /// Takes an image out of the list of those that `owner` has, or that everybody has. The event goes into the chain of
     /// `by`.
     pub async fn delete_image(

@@ -87,6 +87,29 @@ impl ImageWorker for LocalImages {
             check: ImageCheck { digest, passed, profiles: checked, credentials },
         })
     }
+
+    async fn pin(&self, keeper: &str, digest: &str) -> Result<(), ImageFailure> {
+        let digest = Digest::parse("digest", digest)?;
+        let (store, keeper) = (self.store.clone(), keeper.to_owned());
+        blocking(move || store.pin(&keeper, digest)).await?;
+        // It may have gone since it was looked at; from here on it cannot.
+        self.open(ImageRef::Pinned(digest)).await.map(drop)
+    }
+
+    async fn pin_only(&self, keeper: &str, digests: Vec<String>) -> Result<(), ImageFailure> {
+        let digests: Vec<_> =
+            digests.iter().map(|digest| Digest::parse("digest", digest)).collect::<Result<_, _>>()?;
+        let (store, keeper) = (self.store.clone(), keeper.to_owned());
+        blocking(move || store.pin_only(&keeper, &digests)).await
+    }
+}
+
+async fn blocking(
+    work: impl FnOnce() -> cofferdam_images::Result<()> + Send + 'static,
+) -> Result<(), ImageFailure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let failed = |error: &dyn std::fmt::Display| ImageFailure::Failed(error.to_string());
+    done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
 }
 
 fn row(row: CheckRow) -> ImageCheckRow {

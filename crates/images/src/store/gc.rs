@@ -18,6 +18,8 @@ pub struct Removed {
     pub size_bytes: u64,
     /// Layers that a sandbox uses; they go with the next removal or import after its end.
     pub layers_in_use: u64,
+    /// The image has no name any more and stays: a service has registered it.
+    pub is_kept: bool,
 }
 
 impl Store {
@@ -33,16 +35,18 @@ impl Store {
         };
         index.names.retain(|name, _| !removed.names.contains(name));
         index.write(self)?;
+        removed.is_kept = index.names_of(id).is_empty() && self.pinned()?.contains(&id);
         self.collect(&index, &mut removed)?;
         drop(lock);
         self.sweep_staging()?;
         Ok(removed)
     }
 
-    /// Removes images without a name and layers without an image. The caller holds the store's lock.
+    /// Removes images without a name that nobody keeps, and layers without an image. The caller holds the store's lock.
     pub(super) fn collect(&self, index: &Index, removed: &mut Removed) -> Result<()> {
         let failed = |error| self.failed("removing what is not used", error);
-        let named: HashSet<Digest> = index.names.values().copied().collect();
+        let mut named: HashSet<Digest> = index.names.values().copied().collect();
+        named.extend(self.pinned()?);
         for id in self.digests("images")? {
             if !named.contains(&id) {
                 fs::remove_file(self.record_path(id)).map_err(failed)?;

@@ -6,6 +6,7 @@
 //! layers/HEX/root         a layer, unpacked
 //! layers/HEX/layer.json   what it took
 //! downloads/HEX           a blob on its way from a registry; it goes on from here when it was cut
+//! pins/KEEPER/HEX         an image that a service keeps, whatever names it has
 //! staging/N/              what is being made; its lock is held for as long
 //! lock                    held by who changes names, images or the list of layers
 //! ```
@@ -20,6 +21,7 @@ mod gc;
 mod import;
 mod lease;
 mod lock;
+mod pins;
 mod record;
 mod staging;
 

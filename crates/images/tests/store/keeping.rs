@@ -46,6 +46,30 @@ fn an_image_goes_with_its_last_name() {
 }
 
 #[test]
+fn what_a_service_keeps_stays_without_a_name() {
+    let bed = Bed::new();
+    two_images(&bed);
+    let id = bed.store.show(&wanted("one")).unwrap().0.id;
+    bed.store.pin("a", id).unwrap();
+    bed.store.pin("b", id).unwrap();
+    let removed = bed.store.remove(&wanted("one")).unwrap();
+    assert_eq!((removed.is_kept, removed.layers, removed.images.len()), (true, 0, 0));
+    bed.holds(3);
+    let pinned = wanted(&format!("one@{id}"));
+    assert_eq!(bed.store.open(&pinned).unwrap().image.id, id);
+    // Nothing that others do takes it, and nothing else is kept by it.
+    assert!(!bed.store.remove(&wanted("two")).unwrap().is_kept);
+    bed.holds(2);
+    bed.store.pin_only("a", &[]).unwrap();
+    bed.import(&bed.tree("root", &[("x", "y")]), "three").unwrap();
+    assert!(bed.store.open(&pinned).is_ok(), "another one keeps it");
+    bed.store.pin_only("b", &[bed.store.show(&wanted("three")).unwrap().0.id]).unwrap();
+    bed.store.remove(&wanted("three")).unwrap();
+    bed.holds(1);
+    assert!(matches!(bed.store.open(&pinned), Err(ImageError::NotFound { .. })));
+}
+
+#[test]
 fn what_is_in_use_stays_until_later() {
     let bed = Bed::new();
     bed.import(&bed.tree("root", &BASE), "used").unwrap();

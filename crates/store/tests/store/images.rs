@@ -101,4 +101,7 @@ pub(crate) async fn only_an_owners_image_is_taken_out(bed: Bed) {
     store.delete_tenant(TENANT.to_owned(), OTHER.to_owned(), deleted).await.unwrap();
     assert_eq!(ids(&store, TENANT, None).await, ["img_h"]);
     assert_eq!(ids(&store, OTHER, None).await, ["img_h", "img_b"]);
+    // All have the same layers, which are kept once.
+    let digest = image("img_h", None, "", 0, &[]).digest;
+    assert_eq!(store.image_digests().await.unwrap(), [digest]);
 }

@@ -23,6 +23,9 @@ pub(super) fn rm(args: &ImageShowArgs) -> Result<ExitCode, Failure> {
     if removed.layers_in_use > 0 {
         text += &format!("{} layers are in use; they go with the next rm or import\n", removed.layers_in_use);
     }
+    if removed.is_kept {
+        text += "the image itself stays: a service has registered it (cofferdam image unregister)\n";
+    }
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
