@@ -76,8 +76,12 @@ impl MountSettings {
             let field = |name: &str| format!("sandbox.mounts[{i}].{name}");
             let target = GuestPath::parse(&field("target"), &mount.target)?;
             check_target(&field("target"), &target)?;
-            if targets.contains(&target) {
-                let fix = "another mount has that target; give each its own";
+            // One within the other would have the daemon make a folder in the host's.
+            let meets = |other: &GuestPath| {
+                is_within(target.as_str(), &[other.as_str()]) || is_within(other.as_str(), &[target.as_str()])
+            };
+            if targets.iter().any(meets) {
+                let fix = "another mount has that target, or one within the other; give each its own";
                 return Err(InvalidValue::new(&field("target"), &*mount.target, fix).into());
             }
             let source = HostPath::parse(&field("source"), &mount.source)?;

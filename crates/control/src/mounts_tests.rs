@@ -83,6 +83,16 @@ fn what_is_wrong_is_said_with_its_field_and_value() {
             "sandbox.mounts[1].target",
             "\"/a/.\"",
         ),
+        (
+            json!([{"source": "/srv/data", "target": "/a"}, {"source": "/srv/out", "target": "/a/b"}]),
+            "sandbox.mounts[1].target",
+            "\"/a/b\"",
+        ),
+        (
+            json!([{"source": "/srv/data", "target": "/a/b/c"}, {"source": "/srv/out", "target": "/a"}]),
+            "sandbox.mounts[1].target",
+            "\"/a\"",
+        ),
         (json!([{"source": "data", "target": "/a"}]), "sandbox.mounts[0].source", "\"data\""),
         (
             json!([{"source": "/srv/data/../../etc", "target": "/a"}]),
