@@ -13,6 +13,9 @@ use thiserror::Error;
 /// So much is remembered of names, which have to be compared with those at the end.
 const MAX_NAMES_BYTES: usize = 16 << 20;
 
+/// Said by its header, or shown by its bytes where that says nothing.
+const FOLDER_HAS_BYTES: &str = "a folder has bytes";
+
 #[derive(Debug, Error)]
 pub enum ZipError {
     #[error(transparent)]
@@ -140,7 +143,7 @@ impl<R: Read> ZipReader<R> {
                 *field = words.next().ok_or_else(|| self.malformed("a size is missing"))?;
             }
         }
-        let is_folder = path.ends_with(b"/");
+        let is_folder = is_folder(&path);
         let has_descriptor = flags & HAS_DESCRIPTOR != 0;
         if flags & IS_ENCRYPTED != 0 {
             return Err(self.malformed("it is encrypted"));
@@ -162,7 +165,7 @@ impl<R: Read> ZipReader<R> {
         let (crc, is_done) = (Crc::new(), false);
         self.current = Some(Current { seen, at, has_descriptor, is_64, promised, crc, inflate, is_done });
         if is_folder && !matches!(promised, None | Some((_, _, 0))) {
-            return Err(self.malformed("a folder has bytes"));
+            return Err(self.malformed(FOLDER_HAS_BYTES));
         }
         Ok(ZipEntry { path, is_folder })
     }
@@ -215,6 +218,9 @@ impl<R: Read> ZipReader<R> {
             self.source.consume(read as usize);
             self.position += read;
             current.take(read, &buffer[..made]);
+            if made > 0 && is_folder(&current.seen.path) {
+                return Err(self.malformed(FOLDER_HAS_BYTES));
+            }
             match status {
                 Ok(Status::StreamEnd) => current.is_done = true,
                 Ok(_) if made > 0 => {}
@@ -326,6 +332,10 @@ impl Current {
         self.seen.size += made.len() as u64;
         self.crc.update(made);
     }
+}
+
+fn is_folder(path: &[u8]) -> bool {
+    path.ends_with(b"/")
 }
 
 fn number(bytes: &[u8]) -> u64 {

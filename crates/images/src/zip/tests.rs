@@ -96,6 +96,18 @@ fn a_cut_or_changed_archive_is_refused() {
     refused(b"not a zip", "does not begin");
 }
 
+/// Its header says nothing of its size, so only its bytes can tell.
+#[test]
+fn a_folder_with_bytes_is_refused() {
+    let mut archive = written(&[(b"folder/a", b"some bytes")]);
+    let names: Vec<_> = (0..archive.len() - 8).filter(|at| archive[*at..].starts_with(b"folder/a")).collect();
+    for at in names {
+        archive[at + 7] = b'/';
+    }
+    let error = read(&archive).unwrap_err().to_string();
+    assert!(error.contains("a folder has bytes"), "{error}");
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(at: prop::sample::Index, byte: u8, cut: prop::sample::Index, more in proptest::collection::vec(any::<u8>(), 0..64)) {
