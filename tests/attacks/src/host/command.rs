@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// A start takes milliseconds. In an emulated machine that has something else to do, it has taken 5 seconds.
+const START_MAX: Duration = Duration::from_secs(60);
+
 fn without_command() -> Looks {
     let text = "--cofferdam was not given";
     (Seen::Without(text.to_owned()), Seen::Without(text.to_owned()))
@@ -27,7 +30,7 @@ async fn sleeping(lab: &Lab, marker: &str, options: &[&str]) -> Result<Option<Ch
     // The command's own line has the marker, too, and so has its launcher until that has wiped its own: what is
     // waited for is the program, which is in a group.
     while marked(marker).len() < 2 || groups_of(marker).is_empty() {
-        if began.elapsed() > Duration::from_secs(5) {
+        if began.elapsed() > START_MAX {
             return Err("cofferdam run does not start".to_owned());
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
