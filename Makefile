@@ -32,7 +32,7 @@ audit: ## licences, bans, sources and advisories of all dependencies (cargo-deny
 coverage: ## lines covered, by crate; less than 90% fails (cargo-llvm-cov)
 	@scripts/coverage.sh
 
-soak: ## run sandboxes for SOAK_SECONDS (600) and see that nothing is left
+soak: ## build every profile, run sandboxes for SOAK_SECONDS (600), and see that nothing is left
 	@scripts/soak.sh
 
 fmt: ## format the code

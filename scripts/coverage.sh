@@ -91,5 +91,6 @@ need_cargo
 need_cargo_tool cargo-llvm-cov
 find_llvm
 mkdir -p target
-cargo llvm-cov --workspace --lcov --output-path "$LCOV"
+# One failing test is no reason to know nothing of the others.
+cargo llvm-cov --workspace --no-fail-fast --lcov --output-path "$LCOV"
 print_table

@@ -20,9 +20,13 @@ needs=(
     # What cells in Python draw and tabulate with.
     /usr/lib/python3/dist-packages/matplotlib=python3-matplotlib
     /usr/lib/python3/dist-packages/pandas=python3-pandas
+    # What jobs of the kind `test` run, besides what languages bring along.
+    /usr/lib/python3/dist-packages/pytest=python3-pytest
     # Rootless id ranges, disk-backed workspaces, looking at processes.
     newuidmap=uidmap
     mkfs.ext4=e2fsprogs
+    # A filesystem whose files can share what is the same in them.
+    mkfs.xfs=xfsprogs
     ps=procps
     # Asking the service, as the documents do.
     curl=curl

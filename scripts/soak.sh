@@ -2,7 +2,8 @@
 # Runs sandboxes that end in every way for SOAK_SECONDS (600), two at a time, and
 # then compares the machine with how it was: mounts, cgroups, loop devices and
 # processes of ours. Leaks that one run hides show after thousands. Then kills the
-# server, and control and its workers, SOAK_KILLS (1000) times each under load.
+# server, and control and its workers, SOAK_KILLS (1000) times each under load. First
+# of all it builds the image of every profile and tries it.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -47,10 +48,42 @@ soak() {
     done
 }
 
+# build_profiles: every profile's image from nothing, and its own check on it. Prints a
+# table; what failed said why before it.
+build_profiles() {
+    local recipe profile built checked start seconds failed=0
+    export COFFERDAM_IMAGES=$work/images
+    for recipe in deploy/images/*.toml; do
+        profile=$(basename "$recipe" .toml)
+        note "building $profile"
+        built=failed checked=-
+        start=$(now_ms)
+        if "$RELEASE_BINARY" image build-profile "$profile" >"$work/built" 2>&1; then
+            built=$(sed -n 2p "$work/built") checked=failed
+            if "$RELEASE_BINARY" image check "$profile" --profile "$profile" >"$work/checked" 2>&1; then
+                checked="$(grep -c '^ok' "$work/checked") ok"
+            else
+                grep -v '^ok' "$work/checked" >&2
+            fi
+        else
+            cat "$work/built" >&2
+        fi
+        seconds=$((($(now_ms) - start) / 1000))
+        [ "${checked% ok}" != "$checked" ] || failed=1
+        printf '%-18s %-10s %-8s %5d s\n' "$profile" "$built" "$checked" "$seconds" >>"$work/profiles"
+    done
+    printf '%-18s %-10s %-8s %7s\n' PROFILE SIZE CHECKS TOOK
+    cat "$work/profiles"
+    unset COFFERDAM_IMAGES
+    rm -rf "$work/images"
+    [ "$failed" = 0 ] || die "a profile's image cannot be built, or fails its check"
+}
+
 main() {
     scripts/build.sh
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    build_profiles
     : >"$work/failures"
     : >"$work/runs"
 

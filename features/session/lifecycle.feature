@@ -18,6 +18,13 @@ Feature: The life of a session
     And I run the command step "cat note"
     Then the step succeeds and writes "from code"
 
+  @req_session_secrets
+  Scenario: A secret is a file of a session, for its user alone
+    Given the secret "token" with the value "not for everybody"
+    And a session with the secret "token"
+    When I run the command step "cat /run/secrets/token; stat --printf ' %a %u' /run/secrets/token"
+    Then the step succeeds and writes "not for everybody 400 1000"
+
   @req_session_expire
   Scenario: A session ends at its deadline
     Given a session that lasts 1 seconds

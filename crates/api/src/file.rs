@@ -135,6 +135,19 @@ pub struct WatchReadyData {
     pub path: String,
 }
 
+/// `POST /v1/sessions/{id}/files/watch/tickets`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"path": "/workspace", "origin": "https://app.example"}))]
+pub struct WatchTicketRequest {
+    /// The folder; /workspace unless given.
+    #[schema(example = "/workspace")]
+    pub path: Option<String>,
+    /// The pages that may use it, by scheme, host and port; without it, those of this server.
+    #[schema(example = "https://app.example")]
+    pub origin: Option<String>,
+}
+
 /// `POST /v1/sessions/{id}/files/url`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]

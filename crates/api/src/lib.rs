@@ -26,6 +26,7 @@ mod secret;
 mod session;
 mod step;
 mod tenant;
+mod watch_event;
 mod webhook;
 mod worker;
 
@@ -38,7 +39,7 @@ pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use feed::{FeedData, FeedInitData};
 pub use file::{
     ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileLinkRequest, FileList, FileMatch,
-    FileMatches, FolderRequest, MoveRequest, WatchReadyData,
+    FileMatches, FolderRequest, MoveRequest, WatchReadyData, WatchTicketRequest,
 };
 pub use health::{BackendState, Health};
 pub use image::{
@@ -77,6 +78,7 @@ pub use step::{
     StepResult, StepStatus,
 };
 pub use tenant::{QuotasRequest, QuotasView, Tenant, TenantList, TenantPatch, TenantRequest};
+pub use watch_event::WatchEvent;
 pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
 pub use worker::{
     WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerSession, WorkerView,

@@ -78,7 +78,7 @@ impl OutputFrame {
 
 /// The ways in which such a connection is closed. What a client does about it is the reason for the number.
 pub mod close_code {
-    /// The process has ended, and `exit` said how.
+    /// The process has ended, and `exit` said how; or the folder has, and `gone` said so.
     pub const ENDED: u16 = 1000;
     /// The server stops: connect again, from the next number.
     pub const GOING: u16 = 1001;

@@ -24,13 +24,14 @@ pub struct SessionRequest {
     /// `none` or `restricted`; both are loopback only for now. Anything else is `none`, with a warning.
     #[schema(example = "none")]
     pub network_policy: Option<String>,
-    /// What makes the sandbox; `native` is all that there is for now.
+    /// What makes the sandbox: `native`, or `oci`, `docker` and `podman` where the server has them.
     #[schema(example = "native")]
     pub backend: Option<String>,
-    /// The root filesystem; `host` is all that there is for now.
+    /// The root filesystem: `host`, or where the server allows it, an image of its store, as `NAME:TAG` or by digest.
     #[schema(example = "host")]
     pub image: Option<String>,
-    /// Not built yet.
+    /// In the place of an image: a named set of tools. It is the newest image that is registered for it, see
+    /// `GET /v1/images`.
     pub profile: Option<String>,
     /// What becomes of it at its deadline: `delete`, or `pause`, which keeps its files as an archive.
     #[schema(example = "delete")]

@@ -44,6 +44,9 @@ pub struct WorkerSession {
     pub generation: i64,
     /// For how long it has had it.
     pub age_ms: u64,
+    /// Why its sandbox is gone, where it went by itself: the session ends as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// What a worker is told in return.

@@ -215,6 +215,13 @@ impl Vault {
 
     pub(crate) async fn get_segment(&self, name: &Name, number: u64, part: Range<u64>) -> Result<Bytes> {
         let key = name.segment(number);
+        if let Some(root) = &self.folder {
+            // A pipe would be waited for without end, and a link is not what was put there.
+            match tokio::fs::symlink_metadata(root.join(key.as_ref())).await {
+                Ok(found) if !found.is_file() => return Err(ArtifactError::Damaged("a segment is no file")),
+                _ => {}
+            }
+        }
         match self.store.get_range(&key, part.clone()).await {
             Ok(bytes) => Ok(bytes),
             // A part behind the end is an error of its own with each store.

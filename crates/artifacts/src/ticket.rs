@@ -1,5 +1,6 @@
-//! Signed tickets: words that allow one connection to one process for a short while, to whoever has them. They are for
-//! a browser, which cannot send a key with a WebSocket, and should not have one.
+//! Signed tickets: words that allow one connection to one thing of a session (a process, the changes of a folder) for a
+//! short while, to whoever has them. They are for a browser, which cannot send a key with a WebSocket, and should not
+//! have one.
 //!
 //! The signature is HMAC-SHA-256 over every field, each with its length. There is one way to write a ticket, and
 //! anything else is refused before the signature is looked at.
@@ -16,8 +17,8 @@ use zeroize::Zeroizing;
 pub struct Ticket {
     /// In seconds since 1970.
     pub expires_at: u64,
-    /// Of the session.
-    pub process: u64,
+    /// What of the session it is for.
+    pub subject: String,
     /// Whether it also allows to write, and not only to look.
     pub can_write: bool,
     /// Tells it from every other.
@@ -33,7 +34,7 @@ pub struct Ticket {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TicketRefused {
-    #[error("the ticket was not made here, or not for this process")]
+    #[error("the ticket was not made here, or not for this connection")]
     Wrong,
     #[error("the time of the ticket is over")]
     Expired,
@@ -64,12 +65,18 @@ impl TicketSigner {
         format!("{}.{signature}", fields.join("."))
     }
 
-    /// Reads a ticket that came with a request for one process of one session.
-    pub fn verify(&self, session: &str, process: u64, text: &str, now: u64) -> Result<Ticket, TicketRefused> {
+    /// Reads a ticket that came with a request for one thing of one session.
+    pub fn verify(
+        &self,
+        session: &str,
+        subject: &str,
+        text: &str,
+        now: u64,
+    ) -> Result<Ticket, TicketRefused> {
         let (ticket, signature) = parse(text).ok_or(TicketRefused::Wrong)?;
         // In constant time; only then is anything else of it believed.
         self.mac(&fields(&ticket)).verify_slice(&signature).map_err(|_| TicketRefused::Wrong)?;
-        if ticket.session != session || ticket.process != process {
+        if ticket.session != session || ticket.subject != subject {
             return Err(TicketRefused::Wrong);
         }
         if now < ticket.expires_at { Ok(ticket) } else { Err(TicketRefused::Expired) }
@@ -78,7 +85,7 @@ impl TicketSigner {
     fn mac(&self, fields: &[String; 9]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key).expect("any length will do");
         // What is signed as a link is no ticket: the first word differs.
-        for part in std::iter::once("ticket 1").chain(fields.iter().map(String::as_str)) {
+        for part in std::iter::once("ticket 2").chain(fields.iter().map(String::as_str)) {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());
         }
@@ -92,11 +99,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// In letters that need no escape in an address.
 fn fields(ticket: &Ticket) -> [String; 9] {
-    let Ticket { expires_at, process, can_write, nonce, session, tenant, by, agent, origin } = ticket;
+    let Ticket { expires_at, subject, can_write, nonce, session, tenant, by, agent, origin } = ticket;
     let word = |text: &String| hex(text.as_bytes());
     [
         expires_at.to_string(),
-        process.to_string(),
+        word(subject),
         u8::from(*can_write).to_string(),
         word(nonce),
         word(session),
@@ -111,13 +118,13 @@ fn parse(text: &str) -> Option<(Ticket, Vec<u8>)> {
     let text = Some(text).filter(|text| text.len() <= MAX_BYTES)?;
     let (said, signature) = text.rsplit_once('.')?;
     let parts: Vec<&str> = said.split('.').collect();
-    let [expires_at, process, can_write, nonce, session, tenant, by, agent, origin] = parts[..] else {
+    let [expires_at, subject, can_write, nonce, session, tenant, by, agent, origin] = parts[..] else {
         return None;
     };
     let word = |text: &str| String::from_utf8(decode_hex(text)?).ok();
     let ticket = Ticket {
         expires_at: expires_at.parse().ok()?,
-        process: process.parse().ok()?,
+        subject: word(subject)?,
         can_write: can_write == "1",
         nonce: word(nonce)?,
         session: word(session)?,
@@ -144,7 +151,7 @@ mod tests {
     fn ticket() -> Ticket {
         Ticket {
             expires_at: 1000,
-            process: 3,
+            subject: "process 3".to_owned(),
             can_write: true,
             nonce: "n".to_owned(),
             session: "ses-aaaaaaaaaaaaaaaa".to_owned(),
@@ -156,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_good_for_its_process_until_its_time() {
+    fn a_ticket_is_good_for_its_subject_until_its_time() {
         let (signer, ticket) = (signer(), ticket());
         let text = signer.sign(&ticket);
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.'), "{text}");
-        assert_eq!(signer.verify(&ticket.session, 3, &text, 999), Ok(ticket.clone()));
-        assert_eq!(signer.verify(&ticket.session, 3, &text, 1000), Err(TicketRefused::Expired));
-        assert_eq!(signer.verify(&ticket.session, 4, &text, 999), Err(TicketRefused::Wrong));
-        assert_eq!(signer.verify("ses-baaaaaaaaaaaaaaa", 3, &text, 999), Err(TicketRefused::Wrong));
+        assert_eq!(signer.verify(&ticket.session, "process 3", &text, 999), Ok(ticket.clone()));
+        assert_eq!(signer.verify(&ticket.session, "process 3", &text, 1000), Err(TicketRefused::Expired));
+        assert_eq!(signer.verify(&ticket.session, "process 4", &text, 999), Err(TicketRefused::Wrong));
+        assert_eq!(signer.verify("ses-baaaaaaaaaaaaaaa", "process 3", &text, 999), Err(TicketRefused::Wrong));
         let other = TicketSigner::new(&MasterKey::from_bytes(&[8; 32]));
-        assert_eq!(other.verify(&ticket.session, 3, &text, 999), Err(TicketRefused::Wrong));
+        assert_eq!(other.verify(&ticket.session, "process 3", &text, 999), Err(TicketRefused::Wrong));
     }
 
     #[test]
@@ -178,7 +185,7 @@ mod tests {
             by: "key-a".to_owned(),
         };
         let text = LinkSigner::new(&MasterKey::from_bytes(&[7; 32])).sign(&link);
-        assert_eq!(signer().verify("ses-aaaaaaaaaaaaaaaa", 3, &text, 1), Err(TicketRefused::Wrong));
+        assert_eq!(signer().verify("ses-aaaaaaaaaaaaaaaa", "process 3", &text, 1), Err(TicketRefused::Wrong));
     }
 
     proptest! {
@@ -191,12 +198,12 @@ mod tests {
             prop_assume!(text[at] != byte);
             text[at] = byte;
             let text = String::from_utf8(text).unwrap();
-            prop_assert_eq!(signer.verify(&ticket.session, 3, &text, 1), Err(TicketRefused::Wrong));
+            prop_assert_eq!(signer.verify(&ticket.session, "process 3", &text, 1), Err(TicketRefused::Wrong));
         }
 
         #[test]
         fn anything_else_is_refused(text in ".{0,200}") {
-            prop_assert_eq!(signer().verify("ses-a", 1, &text, 0), Err(TicketRefused::Wrong));
+            prop_assert_eq!(signer().verify("ses-a", "process 1", &text, 0), Err(TicketRefused::Wrong));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is asked of a backend.
 
 use cofferdam_core::{GuestPath, IsolationMode, Limits, NetworkPolicy, SandboxId};
+use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +45,18 @@ pub enum MountSource {
     Folder(Arc<OwnedFd>),
 }
 
+/// The files of a sandbox as they were at a moment, shared with it until either changes them.
+#[derive(Debug)]
+pub struct SharedFiles {
+    /// In its workspace.
+    pub entries: u64,
+    pub bytes: u64,
+    /// Of folders in folders, the workspace itself being the first.
+    pub depth: usize,
+    /// What the backend that made this knows of them.
+    pub held: Arc<dyn Any + Send + Sync>,
+}
+
 /// One sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
@@ -63,6 +76,8 @@ pub struct SandboxSpec {
     pub workspace_root: PathBuf,
     /// Only some backends can have any; the others refuse them.
     pub mounts: Vec<Mount>,
+    /// The files that it begins with, of another sandbox of the same backend with a disk of the same size.
+    pub files: Option<Arc<SharedFiles>>,
 }
 
 /// How a process is connected.

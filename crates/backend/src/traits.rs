@@ -1,6 +1,6 @@
 //! The traits. Each handle stays usable after an error; a sandbox after `destroy` answers `Gone`.
 
-use crate::{BackendError, ProcessSpec, Result, SandboxSpec};
+use crate::{BackendError, ProcessSpec, Result, SandboxSpec, SharedFiles};
 use async_trait::async_trait;
 use cofferdam_core::{GuestPath, IsolationReport, Limits, ResourceUsage};
 use std::fmt::Debug;
@@ -29,6 +29,10 @@ pub struct Capabilities {
     pub hand_over: bool,
     /// Whether folders of the host can be mounted.
     pub mounts: bool,
+    /// Whether files that are restored have the times that they had.
+    pub file_times: bool,
+    /// Whether there is a place in memory for secrets, and a way there that nobody else reads.
+    pub secrets: bool,
 }
 
 /// Makes sandboxes.
@@ -160,6 +164,11 @@ pub trait Sandbox: Debug + Send + Sync {
         None
     }
 
+    /// Waits until it is gone though nobody destroyed it, and says why. Who cannot tell never answers.
+    async fn gone(&self) -> String {
+        std::future::pending().await
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>>;
 
     /// Another handle to a process of this sandbox.
@@ -224,6 +233,13 @@ pub trait Sandbox: Debug + Send + Sync {
     /// were. Who cannot do that says so of none, too.
     async fn take_files(&self, _folder: &GuestPath, _files: Vec<OpenFile>) -> Result<u64> {
         Err(BackendError::Unsupported { backend: "sandbox's", what: "take files" })
+    }
+
+    /// All its files as they are now, without copying them: for sandboxes that begin with them (`SandboxSpec::files`).
+    /// It must be paused. Where that is not possible, or would bring something that a copy of the workspace does not,
+    /// this is `Unsupported`, and nothing was done.
+    async fn share_files(&self) -> Result<SharedFiles> {
+        Err(BackendError::Unsupported { backend: "sandbox's", what: "share its files" })
     }
 
     /// Makes or replaces a plain file as `write_file` does, as it was at a time.

@@ -6,13 +6,16 @@ mod keeping;
 mod project;
 mod proof;
 mod remote;
+mod run;
 mod session;
+mod worker;
 
 pub(crate) use image::*;
 pub(crate) use project::JobProjectArgs;
 pub(crate) use proof::*;
 
 use clap::{Args, Parser, Subcommand};
+use run::{RUN_EXAMPLES, RUN_USAGE};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -25,10 +28,12 @@ pub(crate) use remote::{
     KeyListArgs, KeyRevokeArgs, QuotaArgs, RemoteArgs, TenantArgs, TenantCommand, TenantCreateArgs,
     TenantListArgs, TenantSetArgs,
 };
+pub(crate) use run::RunArgs;
 pub(crate) use session::{
     SessionArgs, SessionCommand, SessionCopyArgs, SessionCreateArgs, SessionExecArgs, SessionExtendArgs,
     SessionListArgs, SessionLogsArgs, SessionReceiptArgs, SessionShellArgs,
 };
+pub(crate) use worker::{WorkerArgs, WorkerBackendArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,20 +41,6 @@ Examples:
   cofferdam run --timeout 10s --memory 512m script.py one two
   cofferdam run --json -- /bin/ls -l /
   cofferdam doctor";
-
-const RUN_EXAMPLES: &str = "\
-Exit code: that of the command; 124 timed out, 125 cofferdam itself failed, 126 cannot be executed,
-127 not found, 128+n ended by signal n, 137 out of memory (and it says so).
-
-Examples:
-  cofferdam run -c 'print(\"hello\")'
-  cofferdam run --lang node -c 'console.log(process.argv.slice(1))' one two
-  cofferdam run --timeout 10s --memory 512m script.py --flag
-  cofferdam run --file data.csv --artifacts-out out -- sort -o .artifacts/sorted.csv data.csv
-  echo hello | cofferdam run -i -- tr a-z A-Z
-  cofferdam run -t -- bash
-  cofferdam run --backend docker --image debian:12 -- cat /etc/os-release
-  cofferdam run --backend oci --runtime runsc --rootfs ./root -- uname -a";
 
 const SERVE_EXAMPLES: &str = "\
 Everything in one process: the API, the queue and the sandboxes, on SQLite in the data folder.
@@ -100,14 +91,6 @@ Examples:
   cofferdam control --data ./a --database postgres://coffer@db/coffer --listen 127.0.0.1:8080
   cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token";
 
-const WORKER_EXAMPLES: &str = "\
-SIGTERM takes no new work, lets what runs end for up to 30 seconds, and exits with 0.
-
-Examples:
-  cofferdam worker --control http://127.0.0.1:8080 --service-token-file data/service.token
-  cofferdam worker --control https://control:8080 --control-ca ca.pem --service-token-file token \\
-      --listen 10.0.0.5:8081 --tls-cert cert.pem --tls-key key.pem --label zone=a --slots 16";
-
 const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 if sandboxes can be made, 1 if something that they need is missing.
 
@@ -119,11 +102,6 @@ const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   cofferdam completions bash > /etc/bash_completion.d/cofferdam
   source <(cofferdam completions zsh)";
-
-const RUN_USAGE: &str = "\
-cofferdam run [OPTIONS] -c CODE [ARGS]...
-       cofferdam run [OPTIONS] FILE [ARGS]...
-       cofferdam run [OPTIONS] -- COMMAND [ARGS]...";
 
 /// Runs code that nobody trusts, in a sandbox that it cannot leave.
 #[derive(Debug, Parser)]
@@ -213,7 +191,7 @@ pub(crate) enum Command {
     #[command(after_help = CONTROL_EXAMPLES)]
     Control(ControlArgs),
     /// Run a worker: sandboxes for a control plane
-    #[command(after_help = WORKER_EXAMPLES)]
+    #[command(after_help = worker::EXAMPLES)]
     Worker(WorkerArgs),
     /// Take out a tenant's audit, and check it offline
     #[command(after_help = AUDIT_EXAMPLES, disable_help_subcommand = true)]
@@ -242,119 +220,6 @@ pub(crate) enum Command {
     /// Print the completions for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct RunArgs {
-    /// Code to run; Python unless --lang says otherwise
-    #[arg(short = 'c', long, value_name = "CODE", allow_hyphen_values = true)]
-    pub(crate) code: Option<String>,
-
-    /// A file to run and its arguments, or the arguments for the code
-    // The first word ends our own options. The parser would take an unknown option for one: `run::work`
-    // refuses that.
-    #[arg(value_name = "FILE", num_args = 0.., allow_hyphen_values = true)]
-    pub(crate) words: Vec<String>,
-
-    /// A command and its arguments, or further arguments
-    #[arg(value_name = "COMMAND", last = true)]
-    pub(crate) command: Vec<String>,
-
-    /// Language: python, node, bash, sh, ruby, perl, go, java, deno or php
-    #[arg(short, long, value_name = "L")]
-    pub(crate) lang: Option<String>,
-
-    /// Ends the job after this time [default: 5m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) timeout: Option<String>,
-
-    /// Time between asking and killing, at most 30s [default: 2s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) grace: Option<String>,
-
-    /// Memory limit [default: 2g]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub(crate) memory: Option<String>,
-
-    /// Space for files; more than half of the memory (or 1g) is kept on disk
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub(crate) disk: Option<String>,
-
-    /// CPUs that may be used [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) cpus: Option<String>,
-
-    /// Processes and threads that may exist at once [default: 100]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) pids: Option<String>,
-
-    /// Network: none or restricted [default: none]
-    #[arg(long, value_name = "POLICY")]
-    pub(crate) network: Option<String>,
-
-    /// Sets an environment variable
-    #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
-    pub(crate) env: Vec<String>,
-
-    /// Puts a file into the sandbox; its place is taken from /workspace
-    #[arg(short, long, value_name = "FILE[:PLACE]")]
-    pub(crate) file: Vec<String>,
-
-    /// Keeps what the job leaves in $CYNODE_ARTIFACTS_DIR
-    #[arg(short = 'o', long, value_name = "DIR")]
-    pub(crate) artifacts_out: Option<PathBuf>,
-
-    /// Working directory inside [default: /workspace]
-    #[arg(short, long, value_name = "DIR")]
-    pub(crate) workdir: Option<String>,
-
-    /// An image of the store, or of the daemon [default: host, this machine]
-    #[arg(long, value_name = "NAME", conflicts_with = "rootfs")]
-    pub(crate) image: Option<String>,
-
-    /// A folder to use as the root filesystem
-    #[arg(long, value_name = "DIR")]
-    pub(crate) rootfs: Option<PathBuf>,
-
-    /// The backend: native, oci, docker or podman [default: native]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) backend: Option<String>,
-
-    /// The runtime that makes the container, such as runc or runsc
-    #[arg(long, value_name = "NAME")]
-    pub(crate) runtime: Option<String>,
-
-    /// Where the daemon of docker or podman listens
-    #[arg(long, value_name = "PATH")]
-    pub(crate) socket: Option<String>,
-
-    /// Lets the job change its root filesystem, for itself
-    #[arg(long)]
-    pub(crate) writable_root: bool,
-
-    /// Where workspaces on disk are kept
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workspace_root: Option<PathBuf>,
-
-    /// strict, or best-effort to run with controls missing [default: strict]
-    #[arg(long, value_name = "MODE")]
-    pub(crate) isolation: Option<String>,
-
-    /// Passes standard input on
-    #[arg(short = 'i', long)]
-    pub(crate) stdin: bool,
-
-    /// Gives the job a terminal
-    #[arg(short, long, conflicts_with = "json")]
-    pub(crate) tty: bool,
-
-    /// Prints the result as JSON, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Your own id for what the job serves
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    pub(crate) task_id: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -575,46 +440,6 @@ pub(crate) struct ControlArgs {
     /// Certificates of those who sign the workers', in PEM form
     #[arg(long, value_name = "FILE")]
     pub(crate) worker_ca: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WorkerArgs {
-    /// Address of a control plane; may be repeated
-    #[arg(long, value_name = "URL", required = true)]
-    pub(crate) control: Vec<String>,
-
-    /// File with the tokens that control is known by
-    #[arg(long, value_name = "FILE")]
-    pub(crate) service_token_file: PathBuf,
-
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
-    pub(crate) listen: String,
-
-    /// Where control reaches it [default: where it listens]
-    #[arg(long, value_name = "URL")]
-    pub(crate) url: Option<String>,
-
-    /// Something that jobs may ask for
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) label: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) capacity: CapacityArgs,
-
-    /// Certificates of those who sign control's, in PEM form
-    #[arg(long, value_name = "FILE")]
-    pub(crate) control_ca: Option<PathBuf>,
-
-    /// For development: takes calls without a token, on loopback only, each of them logged
-    #[arg(long)]
-    pub(crate) dev_no_auth: bool,
-
-    #[command(flatten)]
-    pub(crate) tls: TlsArgs,
-
-    #[command(flatten)]
-    pub(crate) log: LogArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! Which backend makes a sandbox, from the words of a command line and the environment that daemons are named in.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, WorkerBackendArgs};
 use crate::config::BackendsConfig;
 use crate::host::state;
 use cofferdam_backend::{Backend, BackendError};
@@ -20,6 +20,9 @@ pub(crate) enum Choice {
     Oci { runtime: String },
     Docker { engine: Engine, image: Option<String>, runtime: Option<String>, socket: Option<String> },
 }
+
+/// Those besides the native one.
+const OTHERS: [&str; 3] = ["oci", "docker", "podman"];
 
 /// What the oci backend uses unless told otherwise.
 const RUNTIME: &str = "runc";
@@ -82,6 +85,14 @@ pub(crate) fn host(engine: Engine, socket: Option<String>) -> String {
     socket.or_else(own).or_else(|| set("DOCKER_HOST")).unwrap_or_else(usual)
 }
 
+/// The engine of a daemon that is asked for as Docker's: Podman's where only that has been named.
+pub(crate) fn named_engine() -> Engine {
+    match (set("DOCKER_HOST"), set("CONTAINER_HOST")) {
+        (None, Some(_)) => Engine::Podman,
+        _ => Engine::Docker,
+    }
+}
+
 /// This program itself, which becomes the helper inside.
 fn helper() -> Result<PathBuf, BackendError> {
     env::current_exe().map_err(|error| BackendError::failed("looking for this program", error))
@@ -97,6 +108,40 @@ pub(crate) fn turned_on(config: &BackendsConfig) -> Result<Vec<Arc<dyn Backend>>
         _ => None,
     };
     config.enabled.iter().filter_map(|name| choice(name)).map(make).collect()
+}
+
+/// The backends that a worker was told to offer besides the native one. A word that would be passed over is refused.
+pub(crate) fn offered(args: &WorkerBackendArgs) -> Result<BackendsConfig, InvalidValue> {
+    let WorkerBackendArgs { backend, oci_runtime, docker_socket, podman_socket } = args;
+    let mut config = BackendsConfig::default();
+    for name in backend {
+        if !OTHERS.contains(&name.as_str()) {
+            let fix = "it must be oci, docker or podman; native is always there";
+            return Err(InvalidValue::new("--backend", name.as_str(), fix));
+        }
+        if config.enabled.contains(name) {
+            return Err(InvalidValue::new("--backend", name.as_str(), "it is there already; name it once"));
+        }
+        config.enabled.push(name.clone());
+    }
+    for (option, value, of) in [
+        ("--oci-runtime", oci_runtime, "oci"),
+        ("--docker-socket", docker_socket, "docker"),
+        ("--podman-socket", podman_socket, "podman"),
+    ] {
+        if let Some(value) = value
+            && !config.enabled.iter().any(|name| name == of)
+        {
+            let fix = format!("it is for --backend {of}, which is not given");
+            return Err(InvalidValue::new(option, value.as_str(), fix));
+        }
+    }
+    if let Some(runtime) = oci_runtime {
+        config.oci_runtime.clone_from(runtime);
+    }
+    config.docker_socket.clone_from(docker_socket);
+    config.podman_socket.clone_from(podman_socket);
+    Ok(config)
 }
 
 /// Our own images.
@@ -172,6 +217,40 @@ mod tests {
             (&["--backend", "podman"], "--image NAME"),
             (&["--backend", "docker"], "--image NAME"),
             (&["--backend", "docker", "--rootfs", "/r"], "--rootfs: \"/r\""),
+        ];
+        for (words, expected) in cases {
+            let error = parse(words).expect_err("words that are refused");
+            assert!(error.contains(expected), "{words:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_worker_offers_what_it_is_told_and_nothing_that_it_would_pass_over() {
+        let parse = |words: &[&str]| {
+            use clap::Parser;
+            let line = ["cofferdam", "worker", "--control", "http://c", "--service-token-file", "t"];
+            match crate::args::Cli::try_parse_from(line.iter().chain(words)).expect("a line").command {
+                crate::args::Command::Worker(args) => {
+                    offered(&args.backends).map_err(|error| error.to_string())
+                }
+                _ => Err("another command".to_owned()),
+            }
+        };
+        assert_eq!(parse(&[]), Ok(BackendsConfig::default()));
+        let words =
+            ["--backend", "oci", "--oci-runtime", "runsc", "--backend", "docker", "--docker-socket", "/s"];
+        let both = parse(&words).expect("backends");
+        assert_eq!(
+            (both.enabled.join(" ").as_str(), both.oci_runtime.as_str()),
+            ("native oci docker", "runsc")
+        );
+        assert_eq!((both.docker_socket.as_deref(), both.podman_socket), (Some("/s"), None));
+        let cases: [(&[&str], &str); 5] = [
+            (&["--backend", "lxc"], "--backend: \"lxc\""),
+            (&["--backend", "native"], "native is always there"),
+            (&["--backend", "oci", "--backend", "oci"], "name it once"),
+            (&["--oci-runtime", "runsc"], "--oci-runtime: \"runsc\""),
+            (&["--backend", "docker", "--podman-socket", "/s"], "--backend podman"),
         ];
         for (words, expected) in cases {
             let error = parse(words).expect_err("words that are refused");

@@ -187,7 +187,7 @@ async fn only_the_first_compiles_what_it_waits_with() {
     let pool = Pool::new(backend(), PoolSettings::default());
     let python = language("python");
     pool.keep_ready(&sandbox(), Some(python), 1);
-    let code = "print('loads(b' in open('/proc/self/cmdline').read())";
+    let code = "print('loads(open' in open('/proc/self/cmdline').read())";
     let texts = tended(&pool, async {
         let mut texts = Vec::new();
         for _ in 0..3 {

@@ -6,6 +6,11 @@ mod backends;
 mod bed;
 #[path = "image/check.rs"]
 mod check;
+#[path = "image/daemon.rs"]
+mod daemon;
+#[allow(dead_code, reason = "the tests of the Docker backend use all of it")]
+#[path = "../../backends/docker/tests/support/daemon.rs"]
+mod docker;
 #[path = "image/faults.rs"]
 mod faults;
 #[path = "image/profiles.rs"]

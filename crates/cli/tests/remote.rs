@@ -11,3 +11,5 @@ mod proxy;
 #[allow(dead_code)] // the tests of the service itself use more of it
 #[path = "serve/server.rs"]
 mod server;
+#[path = "remote/sessions.rs"]
+mod sessions;

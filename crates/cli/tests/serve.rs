@@ -2,6 +2,8 @@
 
 #[path = "serve/apart.rs"]
 mod apart;
+#[path = "serve/apart_backends.rs"]
+mod apart_backends;
 #[path = "serve/api.rs"]
 mod api;
 #[path = "serve/artifacts.rs"]
@@ -32,6 +34,8 @@ mod faults;
 mod fences;
 #[path = "serve/forks.rs"]
 mod forks;
+#[path = "serve/hostile_archives.rs"]
+mod hostile_archives;
 #[path = "serve/identity.rs"]
 mod identity;
 #[path = "serve/images.rs"]
@@ -74,16 +78,22 @@ mod roles;
 mod runners;
 #[path = "serve/sealed_steps.rs"]
 mod sealed_steps;
+#[path = "serve/secret_backends.rs"]
+mod secret_backends;
 #[path = "serve/secrets.rs"]
 mod secrets;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/session_backends.rs"]
+mod session_backends;
 #[path = "serve/session_faults.rs"]
 mod session_faults;
 #[path = "serve/session_files.rs"]
 mod session_files;
 #[path = "serve/sessions.rs"]
 mod sessions;
+#[path = "serve/shared_forks.rs"]
+mod shared_forks;
 #[path = "serve/shells.rs"]
 mod shells;
 #[path = "serve/snapshots.rs"]
@@ -96,5 +106,9 @@ mod sockets;
 mod step_receipts;
 #[path = "serve/tls.rs"]
 mod tls;
+#[path = "serve/watch_sockets.rs"]
+mod watch_sockets;
+#[path = "serve/watches.rs"]
+mod watches;
 #[path = "serve/webhooks.rs"]
 mod webhooks;

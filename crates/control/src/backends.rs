@@ -29,7 +29,8 @@ const HOST: &str = "host";
 
 impl BackendSettings {
     pub(crate) fn check(&self, request: &JobRequest) -> Result<()> {
-        let unsupported = |field, why| Err(ControlError::Unsupported { field, why });
+        let unsupported =
+            |field, why: &'static str| Err(ControlError::Unsupported { field, why: why.into() });
         let wanted = request.backend.as_deref();
         if wanted.is_some_and(|backend| backend != DIRECT && !KNOWN.contains(&backend)) {
             return unsupported("backend", "it is native, oci, docker or podman");
@@ -42,7 +43,7 @@ impl BackendSettings {
         }
         let has_image = request.image.as_deref().is_some_and(|image| image != HOST);
         if has_image && request.profile.is_some() {
-            return unsupported("profile", "a job has an image or a profile, not both");
+            return unsupported("profile", "give an image or a profile, not both");
         }
         if has_image && !self.images {
             return unsupported(

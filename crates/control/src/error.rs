@@ -5,6 +5,7 @@ use cofferdam_artifacts::ArtifactError;
 use cofferdam_core::{EndCause, InvalidValue, JobState, SessionState};
 use cofferdam_policy::Denial;
 use cofferdam_store::StoreError;
+use std::borrow::Cow;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -22,9 +23,9 @@ pub enum ControlError {
     #[error("{field}: {value} is more than {maximum}, which is the most that this server allows")]
     AboveMaximum { field: &'static str, value: String, maximum: String },
 
-    /// A field whose capability is not built.
+    /// A field whose capability is not built, or that the backend does not have.
     #[error("{field} is not supported: {why}")]
-    Unsupported { field: &'static str, why: &'static str },
+    Unsupported { field: &'static str, why: Cow<'static, str> },
 
     #[error("{0}")]
     Denied(Denial),
@@ -71,6 +72,11 @@ pub enum ControlError {
     /// The bytes of an artifact could not be kept or read.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
+
+    /// What was kept of a session's files is not what was written.
+    #[error("what was kept of the session's files cannot be put back: {why}")]
+    Kept { why: String },
+
     /// What was asked for cannot be done while a gate is closed.
     #[error("{}", gate.reason())]
     Gated { gate: crate::Gate, since_ms: i64, retry_after_seconds: u64 },

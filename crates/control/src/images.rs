@@ -220,7 +220,7 @@ impl Control {
 }
 
 fn unsupported<T>(why: &'static str) -> Result<T> {
-    Err(ControlError::Unsupported { field: "images", why })
+    Err(ControlError::Unsupported { field: "images", why: why.into() })
 }
 
 fn shelf(worker: &Arc<dyn Worker>) -> Result<&dyn ImageWorker> {

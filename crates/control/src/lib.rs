@@ -79,7 +79,7 @@ pub use session_worker::{
 };
 pub use sessions::{
     FILE_MODE, FollowedFileLink, FollowedStep, Forked, KEPT, NOT_KEPT, PauseMode, SessionSettings,
-    StepFollower, SubmittedStep, like_job, resumed_view, session_view, snapshot_view, step_view,
+    StepFollower, SubmittedStep, TicketFor, like_job, resumed_view, session_view, snapshot_view, step_view,
 };
 pub use settings::{Node, Settings};
 pub use signing::{Rotated, SigningError, SigningSettings, rotate_signing_key, sign_head, signing_key_list};

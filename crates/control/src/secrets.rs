@@ -4,7 +4,7 @@
 //! no note and no log has it.
 
 use crate::once::Done;
-use crate::{Control, ControlError, Result, SecretFile, backends, timestamp};
+use crate::{Control, ControlError, Result, SecretFile, timestamp};
 use cofferdam_api::{JobRequest, Secret, SecretUse};
 use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::{Denial, Permit};
@@ -123,13 +123,8 @@ impl Control {
     }
 }
 
-/// Looks at what a job asks for.
+/// Looks at what a job asks for, or a session as one.
 pub(crate) fn check_job_secrets(request: &JobRequest) -> Result<()> {
-    let is_native = backends::name(request) == "native";
-    if !is_native && request.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
-        let why = "only the native backend has a place in memory for them";
-        return Err(ControlError::Unsupported { field: "secrets", why });
-    }
     check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)
 }
 
@@ -140,7 +135,7 @@ pub(crate) fn names(secrets: Option<&Vec<SecretUse>>) -> Option<serde_json::Valu
 }
 
 /// What nobody else looks at.
-pub(crate) fn check_secrets(secrets: Option<&Vec<SecretUse>>, disk_bytes: Option<u64>) -> Result<()> {
+fn check_secrets(secrets: Option<&Vec<SecretUse>>, disk_bytes: Option<u64>) -> Result<()> {
     let Some(secrets) = secrets else { return Ok(()) };
     if secrets.len() > MOST_USED {
         let fix = format!("it may have at most {MOST_USED} entries");
@@ -148,7 +143,7 @@ pub(crate) fn check_secrets(secrets: Option<&Vec<SecretUse>>, disk_bytes: Option
     }
     if !secrets.is_empty() && disk_bytes.is_some() {
         let why = "secrets are files in memory, and with limits.disk_bytes files are on disk";
-        return Err(ControlError::Unsupported { field: "secrets", why });
+        return Err(ControlError::Unsupported { field: "secrets", why: why.into() });
     }
     let mut seen = std::collections::HashSet::new();
     for SecretUse { name, path } in secrets {

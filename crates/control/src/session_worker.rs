@@ -188,6 +188,11 @@ impl std::fmt::Debug for SecretFile {
 pub trait SessionWorker: Send + Sync {
     async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure>;
 
+    /// Those whose sandboxes are gone though nobody ended them, each with why. They are listed until they are terminated.
+    fn lost(&self) -> Vec<(Placed, String)> {
+        Vec::new()
+    }
+
     /// Runs a step to its end. `interrupted` says by whom it is to be ended, once it is.
     async fn step(
         &self,

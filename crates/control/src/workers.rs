@@ -2,7 +2,7 @@
 
 use crate::fleet::{HEARTBEAT, signed};
 use crate::{Capacity, Control, ControlError, Result};
-use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerView};
+use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerSession, WorkerView};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::Permit;
 use cofferdam_store::{WorkerRecord, WorkerRoom};
@@ -10,6 +10,9 @@ use cofferdam_store::{WorkerRecord, WorkerRoom};
 const MAX_LABELS: usize = 32;
 const MAX_TEXT_BYTES: usize = 512;
 const MAX_SESSIONS: usize = 100_000;
+
+/// Why a session is lost is a sentence, and a program's message in it.
+const MAX_LOST_BYTES: usize = 2048;
 
 impl Control {
     /// Every worker that this process knows. `_permit` is for looking, and is all that this does.
@@ -64,6 +67,7 @@ impl Control {
         if is_news || is_draining {
             self.attend_due().await?;
         }
+        self.end_lost_of(id, &sessions).await?;
         let not_yours = self.not_yours(id, sessions).await?;
         if is_draining {
             self.archive_soon(id);
@@ -95,6 +99,11 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
     }
     if beat.sessions.len() > MAX_SESSIONS {
         return wrong("sessions", "", "a worker has at most 100,000");
+    }
+    let is_long =
+        |session: &&WorkerSession| session.lost.as_ref().is_some_and(|why| why.len() > MAX_LOST_BYTES);
+    if let Some(session) = beat.sessions.iter().find(is_long) {
+        return wrong("sessions", &session.id, "why it is lost may have at most 2048 bytes");
     }
     if beat.backends.len() > MAX_LABELS || beat.labels.len() > MAX_LABELS {
         return wrong("labels", "", "there may be at most 32 labels and backends");

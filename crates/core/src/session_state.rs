@@ -62,7 +62,7 @@ pub enum EndCause {
     Expired,
     /// Nobody used it for as long as its idle time-out says.
     Idle,
-    /// Its worker went away, and everything in it.
+    /// Its worker or its sandbox went away, and everything in it.
     Lost,
     /// Its sandbox could not be made.
     Errored,

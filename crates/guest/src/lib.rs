@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod agent;
 pub mod facts;
 pub mod host;
+pub mod inotify;
 pub mod maker;
 pub mod protocol;
 pub mod report;
@@ -20,6 +21,15 @@ pub const WORD: &str = "guest";
 
 /// Where the helper lies inside.
 pub const PROGRAM: &str = "/.cofferdam/guest";
+
+/// Where secrets are files: in memory of its own in every container, which nothing keeps.
+pub const SECRETS: &str = "/run/secrets";
+
+/// What the largest secrets take that one job or session may have, twice over: 32 of 64 KiB.
+pub const SECRETS_BYTES: u64 = 4 << 20;
+
+/// Each in some folders of its own.
+pub const SECRETS_FILES: u64 = 1024;
 
 /// Who processes are inside, and the helper with them.
 pub const UID: u32 = 1000;

@@ -139,6 +139,8 @@ pub enum Ask {
         channel: u32,
         path: String,
         mode: u32,
+        /// When it was last changed; now, unless given.
+        modified_ms: Option<i64>,
     },
     MakeFolder {
         path: String,
@@ -164,12 +166,34 @@ pub enum Ask {
         path: String,
         mode: u32,
     },
+    /// The mode of a folder, and when it was last changed.
+    RestoreFolder {
+        path: String,
+        mode: u32,
+        modified_ms: i64,
+    },
     MakeLink {
         path: String,
         target: String,
     },
     ReadLink {
         path: String,
+    },
+    /// Makes an instance whose events come on the channel, as the kernel has them.
+    Watch {
+        channel: u32,
+    },
+    WatchFolder {
+        channel: u32,
+        path: String,
+    },
+    UnwatchFolder {
+        channel: u32,
+        watch: i32,
+    },
+    /// Whether everything that happened has been sent.
+    WatchIsEmpty {
+        channel: u32,
     },
     Connect {
         channel: u32,
@@ -183,6 +207,10 @@ pub enum Ask {
         listener: u32,
     },
     Stats,
+    /// Stops every process but the helper, which says whether all of them stand still by now.
+    Stop,
+    /// Lets those go on that were stopped by it.
+    GoOn,
     /// Kills every process but the helper.
     EndAll,
     /// A process of its own looks at its walls from inside, and says what it saw.
@@ -225,11 +253,19 @@ pub enum Event {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
     Done,
-    Written { bytes: u64 },
+    Written {
+        bytes: u64,
+    },
     Entries(Vec<ListEntry>),
     Stat(Stat),
     Link(Vec<u8>),
+    Watch(i32),
+    IsEmpty(bool),
     Stats(Counted),
+    /// The first process that goes on, with the letter of its state; none where all stand still.
+    Stopped {
+        but: Option<(i32, char)>,
+    },
     Seen(Box<crate::facts::Facts>),
 }
 

@@ -149,6 +149,10 @@ impl From<ControlError> for Problem {
                 Self::new(ErrorCode::TooLarge, text, "send less, or announce more")
             }
             ControlError::Artifact(error) => artifact(&error),
+            ControlError::Kept { .. } => {
+                tracing::error!(error = text, "what was kept is not what was written");
+                Self::new(ErrorCode::Internal, text, "tell the operator; what is paused stays so")
+            }
             ControlError::Gated { gate, since_ms, retry_after_seconds } => {
                 let mut problem = Self::new(ErrorCode::Unavailable, text, "try again later");
                 problem.details = json!({"gate": gate.as_str(), "since": timestamp(since_ms)});

@@ -20,6 +20,7 @@ mod runs;
 mod service;
 mod sockets;
 mod stream;
+mod watching;
 mod while_valid;
 
 pub use document::{internal_openapi_json, openapi_json, worker_openapi_json};

@@ -33,7 +33,7 @@ pub use error::{ImageError, Result};
 pub use folder::FolderTar;
 pub use limits::{ImportLimits, MAX_JSON_BYTES, MAX_LAYERS};
 pub use name::{HOST, ImageName, ImageRef};
-pub use profile::{BASE_PROFILE, Check, Profile};
+pub use profile::{BASE_PROFILE, Check, Pinned, Profile};
 pub use store::{
     Download, Export, Import, Imported, LayerRecord, Lease, NamedImage, Record, Removed, Staging, Store,
 };

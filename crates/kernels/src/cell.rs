@@ -3,6 +3,7 @@
 use cofferdam_core::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a kernel is started.
@@ -13,6 +14,9 @@ pub struct KernelOptions {
     pub workdir: String,
     /// How long a cell that was asked to stop may take before its process is killed.
     pub grace: Duration,
+    /// Python's kernel compiled, as an interpreter of the same image has told it that was nobody's yet. One of another
+    /// version has no use for it, and compiles the kernel itself, as where this is not there.
+    pub compiled: Option<Arc<[u8]>>,
 }
 
 /// A piece of code.

@@ -28,7 +28,10 @@ pub(crate) enum Start {
 
 pub(crate) static PYTHON: Program = Program {
     name: "python3",
-    start: Start::Argument { flag: "-c", boot: include_str!("python_boot.py") },
+    start: Start::Argument {
+        flag: "-c",
+        boot: concat!(include_str!("python_load.py"), include_str!("python_boot.py")),
+    },
     source: include_str!("python.py"),
     hears_interrupts: false,
 };
@@ -36,15 +39,20 @@ pub(crate) static PYTHON: Program = Program {
 /// What an interpreter is given that waits for a kernel to become.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// A program. It reads the length of the kernel (32 bits, little-endian) and the kernel from its stdin, says that it
-    /// is ready, and reads arguments and environment.
+    /// A program. It reads from its stdin the length of the kernel (32 bits, little-endian) and the kernel, in the same way
+    /// what another one has compiled of it, if anything, says that it is ready and what it has compiled, and reads
+    /// arguments and environment.
     pub code: &'static str,
     pub kernel: &'static str,
 }
 
 /// One that has the kernel compiled by the time it is asked.
 pub static PYTHON_WAITING: Waiting = Waiting {
-    code: concat!(include_str!("python_ready.py"), include_str!("python_boot.py")),
+    code: concat!(
+        include_str!("python_load.py"),
+        include_str!("python_ready.py"),
+        include_str!("python_boot.py")
+    ),
     kernel: include_str!("python.py"),
 };
 

@@ -16,13 +16,17 @@ def _boot(space):
             held += part
         return held
 
-    length, _, held = take(lambda held: b"\0" in held).partition(b"\0")
-    held += take(lambda more: len(held) + len(more) >= int(length))
+    def kernel():
+        length, _, held = take(lambda held: b"\0" in held).partition(b"\0")
+        held += take(lambda more: len(held) + len(more) >= int(length))
+        source, _, compiled = held[:-1].partition(b"\0")
+        load = space.pop("_load")
+        prepared, code = space.pop("_prepared", (None, None))
+        return code if prepared == source else load(source, compiled)[0]
+
     names = {"__name__": "cofferdam_kernel", "__builtins__": __builtins__, "channel": channel, "space": space}
-    source, code = space.pop("_prepared", (None, None))
-    if source != held[:-1]:
-        code = compile(held[:-1], "<kernel>", "exec", dont_inherit=True)
-    exec(code, names)
+    # What it was made of does not stay for as long as it runs.
+    exec(kernel(), names)
 
 
 _boot(globals())

@@ -1,4 +1,5 @@
-# Compiles the kernel while nobody waits for it, and waits until it is told where to connect. What follows does so.
+# Compiles the kernel while nobody waits for it, or reads what another one has compiled, and waits until it is told where
+# to connect. What follows does so.
 def _prepare():
     import os, sys
     import _ast, _json, _signal, _socket, _thread
@@ -13,11 +14,11 @@ def _prepare():
             count -= len(part)
         return b"".join(parts)
 
-    source = take(int.from_bytes(take(4), "little"))
-    code = compile(source, "<kernel>", "exec", dont_inherit=True)
+    source, compiled = (take(int.from_bytes(take(4), "little")) for _ in range(2))
+    code, told = _load(source, compiled)
     # Cells are compiled by way of their trees; the classes of those are made with the first.
     compile("0", "<kernel>", "eval", _ast.PyCF_ONLY_AST)
-    os.write(1, b"\0\0\0\0\0")
+    os.write(1, b"\0" + len(told).to_bytes(4, "little") + told)
     words = [os.fsdecode(word) for word in take(int.from_bytes(take(4), "little")).split(b"\0")]
     count = int(words[1])
     null = os.open("/dev/null", os.O_RDONLY)

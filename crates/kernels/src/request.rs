@@ -44,13 +44,13 @@ pub(crate) fn interrupt() -> Vec<u8> {
     message(&["interrupt"])
 }
 
-pub(crate) fn message(words: &[&str]) -> Vec<u8> {
-    let length: usize = words.iter().map(|word| word.len() + 1).sum();
+pub(crate) fn message<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let length: usize = words.iter().map(|word| word.as_ref().len() + 1).sum();
     let mut bytes = Vec::with_capacity(length + 8);
     bytes.extend(length.to_string().as_bytes());
     bytes.push(0);
     for word in words {
-        bytes.extend(word.as_bytes());
+        bytes.extend(word.as_ref());
         bytes.push(0);
     }
     bytes

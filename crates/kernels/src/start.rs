@@ -13,6 +13,7 @@ use cofferdam_backend::{
     BackendError, ExitStatus, Listener, Process, ProcessSpec, Sandbox, Stdio, Stream, Writer,
 };
 use cofferdam_core::{GuestPath, Outcome};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -161,8 +162,9 @@ impl Preparation {
         let ready = async {
             let mut channel = self.accept().await?;
             if matches!(program.start, Start::Argument { .. }) {
-                let source = request::message(&[program.source]);
-                channel.write_all(&source).await.map_err(lost)?;
+                let compiled = self.options.compiled.as_deref();
+                let parts: Vec<&[u8]> = iter::once(program.source.as_bytes()).chain(compiled).collect();
+                channel.write_all(&request::message(&parts)).await.map_err(lost)?;
             }
             let mut frames = Frames::default();
             match receive(&mut channel, &mut frames).await? {

@@ -94,6 +94,8 @@ pub enum Request<'m> {
     List {
         request: u32,
         limit: u32,
+        /// Whether extended attributes are looked at as well.
+        is_close: bool,
         path: &'m CStr,
     },
     Stop,
@@ -196,7 +198,9 @@ impl<'m> Request<'m> {
                 let (request, flags, folder) = (d.u32()?, d.i32()?, d.text()?);
                 return Ok(Self::OpenEach { request, flags, folder, names: Names(d) });
             }
-            LIST => Self::List { request: d.u32()?, limit: d.u32()?, path: d.text()? },
+            LIST => {
+                Self::List { request: d.u32()?, limit: d.u32()?, is_close: d.u32()? != 0, path: d.text()? }
+            }
             REMOVE => Self::Remove { request: d.u32()?, is_folder: d.u32()? != 0, path: d.text()? },
             RENAME => Self::Rename { request: d.u32()?, from: d.text()?, to: d.text()? },
             SET_MODE => Self::SetMode { request: d.u32()?, mode: d.u32()?, path: d.text()? },
@@ -370,27 +374,38 @@ pub fn encode_watch(buffer: &mut [u8], request: u32) -> Result<&[u8]> {
     e.finish()
 }
 
-pub fn encode_list<'b>(buffer: &'b mut [u8], request: u32, limit: u32, path: &str) -> Result<&'b [u8]> {
+pub fn encode_list<'b>(
+    buffer: &'b mut [u8],
+    request: u32,
+    limit: u32,
+    is_close: bool,
+    path: &str,
+) -> Result<&'b [u8]> {
     let mut e = Encoder::new(buffer);
-    e.u32(LIST).u32(request).u32(limit).text(path.as_bytes());
+    e.u32(LIST).u32(request).u32(limit).u32(is_close.into()).text(path.as_bytes());
     e.finish()
 }
 
-/// One entry of a folder: its mode, its size and its name.
+/// One entry of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListedEntry<'m> {
     pub mode: u32,
     pub size_bytes: u64,
+    /// How many names it has.
+    pub links: u32,
+    /// Whether it has extended attributes of a user's. Only known where it was looked at closely.
+    pub has_attributes: bool,
     pub name: &'m CStr,
 }
 
 /// The longest name and the numbers before it.
-pub const LISTED_ENTRY_BYTES: usize = 4 + 8 + 4 + 256;
+pub const LISTED_ENTRY_BYTES: usize = 4 + 8 + 4 + 4 + 4 + 256;
 
 impl<'m> ListedEntry<'m> {
     pub fn encode<'b>(&self, buffer: &'b mut [u8; LISTED_ENTRY_BYTES]) -> Result<&'b [u8]> {
         let mut e = Encoder::new(buffer);
-        e.u32(self.mode).u64(self.size_bytes).text(self.name.to_bytes());
+        e.u32(self.mode).u64(self.size_bytes).u32(self.links).u32(self.has_attributes.into());
+        e.text(self.name.to_bytes());
         e.finish()
     }
 
@@ -399,7 +414,17 @@ impl<'m> ListedEntry<'m> {
         let mut d = Decoder::new(listing);
         let mut entries = Vec::new();
         while !d.is_empty() {
-            entries.push(Self { mode: d.u32()?, size_bytes: d.u64()?, name: d.text()? });
+            entries.push(Self {
+                mode: d.u32()?,
+                size_bytes: d.u64()?,
+                links: d.u32()?,
+                has_attributes: match d.u32()? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(MALFORMED),
+                },
+                name: d.text()?,
+            });
         }
         Ok(entries)
     }

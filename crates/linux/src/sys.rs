@@ -3,9 +3,11 @@
 //! Everything here may be called between clone and exec: nothing allocates, nothing locks, and an error is a
 //! plain number. Pointers handed to the kernel come from references that live across the call.
 
+mod attributes;
 mod loops;
 mod mounts;
 
+pub use attributes::*;
 pub use loops::*;
 pub use mounts::*;
 

@@ -37,6 +37,7 @@ const ELSEWHERE: &[&str] = &[
     "artifact_request",
     "folder_zip",
     "image_tar",
+    "helper_frame",
     "kernel_frame",
     "proof_chain",
     "proof_document",

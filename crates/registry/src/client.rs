@@ -52,23 +52,28 @@ fn redirects() -> Policy {
     })
 }
 
+/// What every request goes through.
+pub(crate) fn http(is_loopback: bool) -> reqwest::Result<reqwest::Client> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE)
+        .redirect(redirects())
+        .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")));
+    if is_loopback {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
 impl Client {
     pub(crate) fn new(
         reference: Reference,
         credentials: Option<Credentials>,
         plain_http: bool,
     ) -> Result<Self> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let is_plain = plain_http || reference.is_loopback();
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
-            .redirect(redirects())
-            .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")));
-        if reference.is_loopback() {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| unreachable(&reference, &error))?;
+        let http = http(reference.is_loopback()).map_err(|error| unreachable(&reference, &error))?;
         Ok(Self { http, reference, credentials, is_plain, login: None })
     }
 

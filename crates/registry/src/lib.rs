@@ -1,4 +1,5 @@
-//! Images from registries: the distribution API, as far as it takes to get an image.
+//! Images from registries: the distribution API, as far as it takes to get an image. And single files whose digest is
+//! known, by the same rules.
 //!
 //! A registry is as little trusted as an image: every digest is checked, every size is bounded, and what was got is
 //! taken in by the store as any other archive is. What was cut goes on where it ended, in the same pull or in a later
@@ -9,10 +10,12 @@
 mod auth;
 mod client;
 mod error;
+mod fetch;
 mod pull;
 mod reference;
 
 pub use auth::Credentials;
 pub use error::{PullError, Result};
+pub use fetch::fetch;
 pub use pull::{Progress, Pull, pull};
 pub use reference::Reference;

@@ -11,10 +11,10 @@ use reqwest::{Response, StatusCode};
 use std::time::Duration;
 
 /// How often a blob may be cut without a byte in between.
-const MAX_CUTS: u32 = 5;
+pub(crate) const MAX_CUTS: u32 = 5;
 
 /// The first wait after a cut; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
+pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// An index may name another one. More than that is a loop.
 const MAX_INDEXES: usize = 4;
@@ -182,11 +182,7 @@ async fn some(
         }
         other => other?,
     };
-    let begins_there = answer.status() == StatusCode::PARTIAL_CONTENT
-        && answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).is_some_and(|range| {
-            range.strip_prefix("bytes ").and_then(|range| range.split('-').next()) == Some(&from.to_string())
-        });
-    if from > 0 && !begins_there {
+    if from > 0 && !begins_at(&answer, from) {
         // A registry that does not know of ranges sends it from its beginning.
         download.restart()?;
     }
@@ -206,6 +202,15 @@ async fn some(
             Err(error) => return Ok(Err(last_cause(&error))),
         }
     }
+}
+
+/// Whether an answer goes on from there.
+pub(crate) fn begins_at(answer: &Response, from: u64) -> bool {
+    let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+    answer.status() == StatusCode::PARTIAL_CONTENT
+        && range.is_some_and(|range| {
+            range.strip_prefix("bytes ").and_then(|range| range.split('-').next()) == Some(&from.to_string())
+        })
 }
 
 fn refused(pull: &Pull, what: &str, why: String) -> PullError {

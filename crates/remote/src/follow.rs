@@ -41,8 +41,19 @@ pub(crate) trait Told: Send {
 #[derive(Debug)]
 pub(crate) enum FollowEnd {
     End(WireEnd),
+    /// The worker does not know it under this claim, and nothing was heard of it.
+    Unknown(String),
     /// Nobody knows how far it came.
     Lost(String),
+}
+
+/// Whether a worker has begun a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Yes,
+    /// It was not begun, and will not be.
+    Never,
+    Unknown,
 }
 
 /// Where a follower is, and how it ended.
@@ -90,7 +101,10 @@ impl Followed<'_> {
         let mut lines = match opened {
             Ok(answer) => Lines { answer, rest: Vec::new(), looked: 0 },
             Err(CallError::Refused { status: 404 | 409, message, .. }) => {
-                return Once::End(FollowEnd::Lost(message));
+                return Once::End(match *seen {
+                    0 => FollowEnd::Unknown(message),
+                    _ => FollowEnd::Lost(message),
+                });
             }
             Err(error) => return Once::Cut(error.to_string()),
         };
@@ -172,6 +186,22 @@ impl Followed<'_> {
             }
         }
         std::future::pending().await
+    }
+
+    /// Asks of a run that another process was to begin whether the worker knows it. One that it does not know, it will
+    /// not begin any more either.
+    pub(crate) async fn was_begun(&self) -> Begun {
+        let path = format!("/runs/{}/bar?attempt={}&fence={}", self.id, self.attempt, self.fence);
+        let (began, mut backoff) = (Instant::now(), Backoff::default());
+        loop {
+            match self.peer.call(Method::POST, &path, None::<&()>).await {
+                Ok(_) => return Begun::Never,
+                Err(CallError::Refused { status: 409, .. }) => return Begun::Yes,
+                Err(CallError::Refused { .. }) => return Begun::Unknown,
+                Err(_) if began.elapsed() > self.lease => return Begun::Unknown,
+                Err(_) => backoff.pause().await,
+            }
+        }
     }
 
     /// Its end was heard, and the worker need not remember it.

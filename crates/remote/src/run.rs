@@ -2,7 +2,7 @@
 
 use crate::call::Peer;
 use crate::create::create;
-use crate::follow::{FollowEnd, Followed, Told};
+use crate::follow::{Begun, FollowEnd, Followed, Told};
 use crate::sessions::HttpSessions;
 use async_trait::async_trait;
 use cofferdam_api::RunEnd as WireEnd;
@@ -51,15 +51,12 @@ impl Worker for HttpWorker {
         {
             return end;
         }
-        let RunOrder { id, attempt, fence, lease, .. } = run;
+        let RunOrder { id, attempt, fence, lease, is_begun, .. } = run;
         let followed = Followed { peer: &self.peer, id: id.to_string(), attempt, fence, lease };
         let RunSignals { cancelled, renewed } = signals;
         let mut told = OfJob(output);
         tokio::select! {
-            end = followed.follow(&mut told) => match end {
-                FollowEnd::End(end) => read(end),
-                FollowEnd::Lost(why) => RunEnd::Lost { why },
-            },
+            end = follow(&followed, &mut told, is_begun) => end,
             never = followed.pass_on_renewals(renewed) => match never {},
             never = followed.pass_on_end(cancelled) => match never {},
         }
@@ -68,6 +65,26 @@ impl Worker for HttpWorker {
     async fn forget(&self, id: &JobId, attempt: i64, fence: i64) {
         let (id, lease) = (id.to_string(), Duration::ZERO);
         Followed { peer: &self.peer, id, attempt, fence, lease }.forget().await;
+    }
+}
+
+/// Follows a run to its end. One that was taken over may be unknown to its worker because whoever was to begin it died
+/// before.
+async fn follow(followed: &Followed<'_>, told: &mut OfJob<'_>, is_taken_over: bool) -> RunEnd {
+    let mut is_asked = !is_taken_over;
+    loop {
+        let why = match followed.follow(told).await {
+            FollowEnd::End(end) => return read(end),
+            FollowEnd::Unknown(why) if !is_asked => why,
+            FollowEnd::Unknown(why) | FollowEnd::Lost(why) => return RunEnd::Lost { why },
+        };
+        is_asked = true;
+        match followed.was_begun().await {
+            Begun::Never => return RunEnd::Unstarted { why },
+            Begun::Unknown => return RunEnd::Lost { why },
+            // Just after it was looked for, or long ago: the next look says which.
+            Begun::Yes => {}
+        }
     }
 }
 

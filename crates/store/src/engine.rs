@@ -56,6 +56,11 @@ impl Kind {
         }
     }
 
+    /// Whether a connection may be gone when it is used again: a file does not go away between two statements.
+    pub(crate) fn may_restart(self) -> bool {
+        self == Self::Postgres
+    }
+
     /// Begins a transaction that will write. Writers of several processes wait for each other here, instead of
     /// failing half-way: a batch holds rows of many tenants, in any order, so two at once could each wait for the
     /// other's. The number is only a name for that lock.
@@ -171,8 +176,7 @@ impl Engine {
         let readers = AnyPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(patience.connect)
-            // A file does not go away between two reads; a server does.
-            .test_before_acquire(kind == Kind::Postgres)
+            .test_before_acquire(kind.may_restart())
             .after_connect(move |connection, _| {
                 let set_up_reader = set_up_reader.clone();
                 Box::pin(async move {

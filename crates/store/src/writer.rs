@@ -65,10 +65,10 @@ impl Database for Written {
     type Connection = AnyConnection;
     type Error = StoreError;
 
-    /// The server may have been restarted.
+    /// A server may have been restarted; a file is where it was, and asking would take as long as a statement.
     async fn usable(&self, connection: Option<AnyConnection>) -> Result<AnyConnection> {
         if let Some(mut connection) = connection
-            && connection.ping().await.is_ok()
+            && (!self.engine.kind().may_restart() || connection.ping().await.is_ok())
         {
             return Ok(connection);
         }

@@ -33,8 +33,8 @@ pub use runner::{Expected, Runner, Tool};
 pub use session::request as session_request;
 pub use session::{
     ArchiveFormat, FileChange, Listed, Match, Matches, ProcessNews, ProcessOrder, ProcessPiece, ProcessState,
-    SECRET_MODE, Saved, Search, SessionError, SessionSpec, Sessions, Shown, StepEnd, StepOutput, StepSpec,
-    StepWork, Unpacked, WatchNews,
+    SECRET_MODE, Saved, Search, SessionError, SessionPlace, SessionSpec, Sessions, Shown, StepEnd,
+    StepOutput, StepSpec, StepWork, Unpacked, WatchNews, check_secrets,
 };
 pub use task_env::{ARTIFACTS_DIR, WORKSPACE_DIR};
 pub use terminal::{Resizer, Terminal, WindowSize, terminal};

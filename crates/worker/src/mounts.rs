@@ -35,12 +35,15 @@ pub fn open_mounts(sandbox: &SandboxRequest, roots: &[MountRoot]) -> Result<Vec<
         if own(workspace().as_str()) || own("/tmp") {
             return Ok(Vec::new());
         }
+        check_target("sandbox.workdir", &target)?;
         return Ok(vec![Mount { source: MountSource::Workspace, target, read_only: false }]);
     }
     let mut made = Vec::new();
     for (i, mount) in sandbox.mounts.iter().enumerate() {
         let field = format!("sandbox.mounts[{i}].source");
-        let target = GuestPath::parse(&format!("sandbox.mounts[{i}].target"), &mount.target)?;
+        let named = format!("sandbox.mounts[{i}].target");
+        let target = GuestPath::parse(&named, &mount.target)?;
+        check_target(&named, &target)?;
         let source = HostPath::parse(&field, &mount.source)?;
         let Some((root, below)) =
             MountRoot::of(roots, &source).and_then(|root| Some((root, source.below(&root.path)?)))
@@ -54,6 +57,22 @@ pub fn open_mounts(sandbox: &SandboxRequest, roots: &[MountRoot]) -> Result<Vec<
         made.push(Mount { source: MountSource::Folder(Arc::new(opened)), target, read_only });
     }
     Ok(made)
+}
+
+/// Where every sandbox has its secrets.
+const SECRETS: &str = "/run/secrets";
+
+/// Secrets are in memory: nothing of the host, and nothing that is kept, is mounted in their place, above or below it.
+fn check_target(field: &str, target: &GuestPath) -> Result<(), InvalidValue> {
+    let is_in = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    match is_in(target.as_str(), SECRETS) || is_in(SECRETS, target.as_str()) {
+        true => {
+            Err(InvalidValue::new(field, target.as_str(), "/run/secrets is for secrets: name another place"))
+        }
+        false => Ok(()),
+    }
 }
 
 fn open_beneath(root: &str, below: &str) -> Result<OwnedFd, Errno> {
@@ -184,6 +203,21 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn nothing_is_mounted_where_secrets_are() {
+        for target in ["/run/secrets", "/run/secrets/deep", "/run"] {
+            let sandbox = SandboxRequest { workdir: Some(target.into()), ..SandboxRequest::default() };
+            let error = open_mounts(&sandbox, &[]).expect_err(target);
+            assert!(error.to_string().contains("sandbox.workdir"), "{error}");
+            let mount = MountRequest { source: "/srv".into(), target: target.into(), read_only: None };
+            let sandbox = SandboxRequest { mounts: vec![mount], ..SandboxRequest::default() };
+            let error = open_mounts(&sandbox, &[]).expect_err(target);
+            assert!(error.to_string().contains("sandbox.mounts[0].target"), "{error}");
+        }
+        let sandbox = SandboxRequest { workdir: Some("/run/secretsx".into()), ..SandboxRequest::default() };
+        assert_eq!(open_mounts(&sandbox, &[]).unwrap().len(), 1);
     }
 
     #[test]

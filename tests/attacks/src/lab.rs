@@ -353,6 +353,7 @@ pub(crate) fn spec(wish: &Wish) -> SandboxSpec {
         pausable: wish.pausable,
         workspace_root: std::env::temp_dir(),
         mounts: Vec::new(),
+        files: None,
     }
 }
 

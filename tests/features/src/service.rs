@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub struct Service {
@@ -50,6 +51,14 @@ fn spawn(folder: &PathBuf) -> (Child, Client) {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        // One that is killed writes no profile of what it has run.
+        if std::env::var_os("LLVM_PROFILE_FILE").is_some() {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let deadline = Instant::now() + Duration::from_secs(40);
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);

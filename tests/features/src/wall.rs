@@ -1,7 +1,7 @@
 //! Behind which wall the jobs of the scenarios run. Every other than `native` has an image, made here once.
 
 use crate::daemon::Daemon;
-use cofferdam_api::{Job, JobRequest};
+use cofferdam_api::{Job, JobRequest, SessionRequest};
 use cofferdam_core::JobState;
 use cofferdam_docker::Engine;
 use cofferdam_project_tests::{binary, root};
@@ -80,11 +80,6 @@ impl Wall {
         self.settings.extend(["--set".to_owned(), setting.to_owned()]);
     }
 
-    /// Whether everything that the service has runs behind it: sessions have no other than `native` yet.
-    pub fn has_sessions(&self) -> bool {
-        self.backend.is_none()
-    }
-
     /// Lets a server have it.
     pub fn lend(&self, server: &mut Command) {
         server.args(&self.settings);
@@ -97,6 +92,12 @@ impl Wall {
     pub fn ask(&self, request: JobRequest) -> JobRequest {
         let Some(backend) = self.backend else { return request };
         JobRequest { backend: Some(backend.to_owned()), image: Some(IMAGE.to_owned()), ..request }
+    }
+
+    /// A session behind it.
+    pub fn ask_session(&self, request: SessionRequest) -> SessionRequest {
+        let Some(backend) = self.backend else { return request };
+        SessionRequest { backend: Some(backend.to_owned()), image: Some(IMAGE.to_owned()), ..request }
     }
 
     /// A job that ran elsewhere shows nothing of this wall. One that was cancelled in time ran nowhere.

@@ -8,12 +8,11 @@ mod session;
 mod then;
 
 use cofferdam_features::tags;
-use cofferdam_features::wall::{ALL, VARIABLE, Wall, wall};
+use cofferdam_features::wall::{ALL, VARIABLE, Wall};
 use cofferdam_features::world::Scene;
 use cofferdam_project_tests::root;
 use cucumber::World;
 use cucumber::writer::Stats;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Each has a service of its own, and the machine may be small.
@@ -46,11 +45,6 @@ async fn behind(name: &str) -> ExitCode {
     assert!(untagged.is_empty(), "scenarios without a tag @req_…:\n{}", untagged.join("\n"));
     let _standing = Wall::put_up(name);
     let scenes = Scene::cucumber().max_concurrent_scenarios(AT_ONCE).fail_on_skipped().with_default_cli();
-    let ended = scenes
-        .filter_run(folder, |feature, _, _| {
-            let is_of_session = |path: &PathBuf| path.parent().is_some_and(|it| it.ends_with("session"));
-            wall().has_sessions() || !feature.path.as_ref().is_some_and(is_of_session)
-        })
-        .await;
+    let ended = scenes.run(folder).await;
     if ended.execution_has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -22,6 +22,23 @@ async fn a_part_of_a_file_is_found_in_a_folder() {
     assert!(!folder.join("ten-a/art-a").exists());
 }
 
+/// A link is not what was put there, even to the same bytes, and a pipe would be waited for without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_file_is_not_opened() {
+    let bed = Bed::folder().await;
+    let kept = bed.write("ten-a", "art-a", bytes(10, 1)).await;
+    assert!(bed.read_all(&kept).await.is_ok());
+    let folder = bed.folder.clone().unwrap();
+    let segment = folder.join(bed.objects().await.remove(0).0);
+    let aside = folder.join("aside");
+    std::fs::rename(&segment, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &segment).unwrap();
+    let read = bed.read_all(&kept).await.map(|bytes| bytes.len());
+    assert!(matches!(read, Err(ArtifactError::Damaged("a segment is no file"))), "{read:?}");
+    std::fs::rename(&aside, &segment).unwrap();
+    assert!(bed.read_all(&kept).await.is_ok(), "it was the link");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_is_its_owners_alone() {
     let bed = Bed::folder().await;

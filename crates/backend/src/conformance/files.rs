@@ -40,6 +40,23 @@ pub async fn modes_are_kept(backend: &dyn Backend) {
     }
 }
 
+pub async fn restored_files_are_as_they_were(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    let then = 1_234_567_890_000;
+    sandbox.make_folder(&path("/workspace/folder")).await.expect("a folder");
+    let file = path("/workspace/folder/file");
+    // Set-id bits are not brought back, whoever kept them.
+    let restored = sandbox.restore_file(&file, 0o4711, then, Box::new(&b"some"[..])).await;
+    assert_eq!(restored.expect("a file"), 4);
+    sandbox.restore_folder(&path("/workspace/folder"), 0o2550, then + 1000).await.expect("a folder");
+    let seen = sh_ok(&*sandbox, "stat -c %a folder folder/file; cat folder/file").await;
+    assert_eq!(seen, "550\n711\nsome");
+    if backend.capabilities().file_times {
+        let seen = sh_ok(&*sandbox, "stat -c %Y folder folder/file").await;
+        assert_eq!(seen, "1234567891\n1234567890\n");
+    }
+}
+
 pub async fn writing_replaces(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     write(&*sandbox, "/workspace/file", 0o644, b"something longer").await.expect("a file");
@@ -356,6 +373,24 @@ pub async fn only_plain_files_are_handed_over(backend: &dyn Backend) {
     }
     assert_eq!(sh_ok(&*other, "cat theirs").await, "theirs\n");
     assert_still_runs(&*one).await;
+}
+
+/// As many as one job may have, and as large: files in memory, for their owner alone.
+pub async fn secrets_have_a_place_in_memory(backend: &dyn Backend) {
+    // Whoever has secrets looks before; there is nothing here that could be refused.
+    if !backend.capabilities().secrets {
+        return;
+    }
+    let sandbox = sandbox(backend).await;
+    let look = "stat -c '%a %u %g' /run/secrets; ls -A /run/secrets; stat -f -c %T /run/secrets";
+    assert_eq!(sh_ok(&*sandbox, look).await, "700 1000 1000\ntmpfs\n");
+    for i in 0..32 {
+        let file = format!("/run/secrets/deep/{i}/token");
+        write(&*sandbox, &file, 0o400, &vec![b'0' + i; 64 << 10]).await.expect(&file);
+    }
+    let look = "cd /run/secrets/deep; stat -c '%a %u %g %s' */token; head -c 3 7/token";
+    let expected = "400 1000 1000 65536\n".repeat(32) + "777";
+    assert_eq!(sh_ok(&*sandbox, look).await, expected);
 }
 
 pub async fn changes_are_watched_in_order(backend: &dyn Backend) {

@@ -74,6 +74,71 @@ pub async fn paused_processes_stand_still(backend: &dyn Backend) {
     assert_still_runs(&*sandbox).await;
 }
 
+/// What is kept of a sandbox is read while nothing in it changes.
+pub async fn files_can_be_read_while_paused(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    if !backend.capabilities().pause {
+        assert_unsupported("pause", sandbox.pause().await);
+        return;
+    }
+    let (_process, _stdout) = start_ready(
+        &*sandbox,
+        sh("i=0; echo $i > count; echo ready; while :; do i=$((i+1)); echo $i > count; /bin/true; done"),
+    )
+    .await;
+    let count = async || promptly("the count", read(&*sandbox, "/workspace/count")).await.expect("a file");
+    // Several times: what stands still only most of the time is seen to go on, and programs begin all the time.
+    for _ in 0..20 {
+        promptly("pause", sandbox.pause()).await.expect("a pause");
+        let before = count().await;
+        promptly("a list", sandbox.list_files(&path("/workspace"), 10)).await.expect("a list");
+        promptly("numbers", sandbox.stats()).await.expect("numbers");
+        tokio::time::sleep(A_WHILE / 20).await;
+        assert_eq!(count().await, before, "it goes on while it is paused");
+        promptly("a file", write(&*sandbox, "/workspace/put", 0o644, b"in")).await.expect("a file");
+        promptly("resume", sandbox.resume()).await.expect("an end of the pause");
+    }
+    assert_eq!(sh_ok(&*sandbox, "cat put").await, "in");
+}
+
+pub async fn nothing_is_started_while_paused(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    if !backend.capabilities().pause {
+        assert_unsupported("pause", sandbox.pause().await);
+        return;
+    }
+    promptly("pause", sandbox.pause()).await.expect("a pause");
+    {
+        let starting = sandbox.start(sh("touch /workspace/started"));
+        tokio::pin!(starting);
+        assert!(timeout(A_WHILE, &mut starting).await.is_err(), "it was started while it is paused");
+        assert_not_found("a file", sandbox.stat(&path("/workspace/started")).await);
+        promptly("resume", sandbox.resume()).await.expect("an end of the pause");
+        let process = promptly("a start", starting).await.expect("a process");
+        promptly("its end", process.wait()).await.expect("a status");
+    }
+    sandbox.stat(&path("/workspace/started")).await.expect("a file");
+    assert_still_runs(&*sandbox).await;
+}
+
+/// A pause is nothing that anybody inside has asked for: it ends what it has begun, and no more.
+pub async fn what_was_stopped_stays_stopped(backend: &dyn Backend) {
+    let sandbox = sandbox(backend).await;
+    if !backend.capabilities().pause {
+        assert_unsupported("pause", sandbox.pause().await);
+        return;
+    }
+    // It is stopped when the kernel says so, and not as soon as it was sent the signal.
+    let script = ": > count; (while :; do echo x >> count; done) & kill -STOP $!; \
+                  until grep -q '^State:.T' /proc/$!/status; do :; done; echo ready; wait";
+    let (_process, _stdout) = start_ready(&*sandbox, sh(script)).await;
+    promptly("pause", sandbox.pause()).await.expect("a pause");
+    let before = read(&*sandbox, "/workspace/count").await.expect("a file");
+    promptly("resume", sandbox.resume()).await.expect("an end of the pause");
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(read(&*sandbox, "/workspace/count").await.expect("a file"), before, "it goes on");
+}
+
 pub async fn paused_sandboxes_can_be_destroyed(backend: &dyn Backend) {
     let sandbox = sandbox(backend).await;
     let (process, mut stdout) = start_ready(&*sandbox, sh(CLINGING)).await;

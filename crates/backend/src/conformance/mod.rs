@@ -97,6 +97,7 @@ macro_rules! conformance_cases {
                 files_move_between_host_and_process,
                 parents_are_made,
                 modes_are_kept,
+                restored_files_are_as_they_were,
                 writing_replaces,
                 big_files_are_whole,
                 empty_files_are_files,
@@ -120,6 +121,7 @@ macro_rules! conformance_cases {
                 files_are_read_from_a_byte_on,
                 files_are_handed_from_one_to_another,
                 only_plain_files_are_handed_over,
+                secrets_have_a_place_in_memory,
                 changes_are_watched_in_order,
                 a_watch_ends_with_its_sandbox;
             ports:
@@ -154,6 +156,9 @@ macro_rules! conformance_cases {
                 a_backend_is_healthy,
                 a_missing_image_is_an_error,
                 paused_processes_stand_still,
+                files_can_be_read_while_paused,
+                nothing_is_started_while_paused,
+                what_was_stopped_stays_stopped,
                 paused_sandboxes_can_be_destroyed,
                 destroy_ends_everything,
                 destroy_ends_what_is_waited_for,

@@ -46,6 +46,7 @@ pub fn sandbox_spec() -> SandboxSpec {
         terminal: false,
         pausable: true,
         mounts: Vec::new(),
+        files: None,
         workspace_root: workspace_root(),
     }
 }

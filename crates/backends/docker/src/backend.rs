@@ -236,9 +236,12 @@ impl Backend for DockerBackend {
             disk: false,
             writable_root: false,
             change_limits: self.options.engine.changes_limits(),
-            watch: false,
+            watch: true,
             hand_over: false,
             mounts: true,
+            file_times: true,
+            // What goes to a daemon over a network goes in the clear.
+            secrets: self.address.is_of_this_machine(),
         }
     }
 
@@ -257,6 +260,9 @@ impl Backend for DockerBackend {
         }
         if spec.writable_root {
             return Err(unsupported("make the root writable"));
+        }
+        if spec.files.is_some() {
+            return Err(unsupported("begin with the files of another sandbox"));
         }
         let docker = self.daemon().await?;
         // Once, and whatever comes of it: what others left is no reason not to make one.

@@ -10,7 +10,7 @@ use bollard::models::{
 use cofferdam_backend::{OomScope, SandboxSpec};
 use cofferdam_core::Limits;
 use cofferdam_guest::agent::Options;
-use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_guest::{PROGRAM, SECRETS, SECRETS_BYTES, SECRETS_FILES, UID};
 use cofferdam_linux::contained::{masked_in_proc, rlimits};
 use std::collections::HashMap;
 
@@ -48,13 +48,22 @@ pub(crate) fn workspace_room(limits: &Limits) -> Room {
 
 fn tmpfs(engine: Engine, bytes: u64, mode: &str) -> String {
     let common = format!("rw,exec,nosuid,nodev,size={bytes},mode={mode}");
+    of_user(engine, common, inodes(bytes))
+}
+
+/// Memory that is the container's user's.
+fn of_user(engine: Engine, common: String, files: u64) -> String {
     match engine {
-        Engine::Docker => {
-            format!("{common},nr_inodes={},uid={UID},gid={UID}", inodes(bytes))
-        }
+        Engine::Docker => format!("{common},nr_inodes={files},uid={UID},gid={UID}"),
         // It knows no number of files, and `U` for the container's user.
         Engine::Podman => format!("{common},U"),
     }
+}
+
+/// A place for secrets, which are written when the container runs: nothing that describes it has them.
+fn secrets(engine: Engine) -> String {
+    let common = format!("rw,noexec,nosuid,nodev,size={SECRETS_BYTES},mode=0700");
+    of_user(engine, common, SECRETS_FILES)
 }
 
 /// What Podman mounts for itself over a read-only root, writable and of any size, unless something else is there.
@@ -106,6 +115,7 @@ fn host_config(
     let mut tmpfs_mounts = HashMap::from([
         ("/workspace".to_owned(), tmpfs(engine, disk - tmp, "0755")),
         ("/tmp".to_owned(), tmpfs(engine, tmp, "1777")),
+        (SECRETS.to_owned(), secrets(engine)),
     ]);
     // An image may ask for volumes, which would be disk of the host without a limit.
     for volume in volumes {

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use cofferdam_backend::{BackendError, Result};
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -45,6 +46,18 @@ impl Address {
                   `ssh -L` or a proxy makes"
                 .to_owned(),
         })
+    }
+
+    /// Whether what is sent to it stays on this machine.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        match &self.place {
+            Place::Socket(_) => true,
+            Place::Tcp(address) => {
+                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+            }
+        }
     }
 
     pub(crate) fn client(&self) -> Result<Docker> {
@@ -102,5 +115,27 @@ pub(crate) fn status(error: &bollard::errors::Error) -> Option<u16> {
     match error {
         bollard::errors::Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sockets_and_loopback_are_of_this_machine() {
+        let is_own = |host: &str| Address::parse(Engine::Docker, host).unwrap().is_of_this_machine();
+        for own in ["unix:///s", "/s", "tcp://127.0.0.1:2375", "tcp://[::1]:2375/", "tcp://localhost:2375"] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "tcp://10.0.0.1:2375",
+            "tcp://docker:2375",
+            "http://[fe80::1]:2375",
+            "tcp://127.0.0.1.evil:1",
+            "tcp://",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
     }
 }

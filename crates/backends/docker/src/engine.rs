@@ -90,3 +90,26 @@ fn keep(folder: &Path, json: &str) -> io::Result<PathBuf> {
     fs::rename(&partial, &path)?;
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_of_ones_own_is_taken_where_it_is_there() {
+        let folder = std::env::temp_dir().join(format!("cofferdam-own-daemon-{}", std::process::id()));
+        fs::create_dir_all(folder.join("podman")).unwrap();
+        let own = folder.to_str().unwrap();
+        for (engine, socket, usual) in [
+            (Engine::Docker, "docker.sock", "unix:///var/run/docker.sock"),
+            (Engine::Podman, "podman/podman.sock", "unix:///run/podman/podman.sock"),
+        ] {
+            assert_eq!(engine.default_host(Some(own), false), usual, "it is not there");
+            fs::write(folder.join(socket), "").unwrap();
+            assert_eq!(engine.default_host(Some(own), false), format!("unix://{own}/{socket}"));
+            assert_eq!(engine.default_host(Some(own), true), usual, "root's own is the usual one");
+            assert_eq!(engine.default_host(None, false), usual);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

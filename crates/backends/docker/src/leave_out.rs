@@ -88,3 +88,59 @@ pub(crate) fn changed(
     }
     body
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bollard::models::HostConfig;
+    use std::collections::HashMap;
+
+    fn whole() -> ContainerCreateBody {
+        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+        let host_config = HostConfig {
+            cap_drop: words(&["ALL"]),
+            security_opt: words(&["no-new-privileges", "seccomp={}", "mask=/proc/keys"]),
+            masked_paths: words(&["/proc/keys"]),
+            readonly_paths: words(&["/proc/sys"]),
+            ulimits: Some(vec![crate::container::ulimit("core", 0), crate::container::ulimit("nproc", 9)]),
+            memory_swap: Some(1),
+            oom_score_adj: Some(1000),
+            readonly_rootfs: Some(true),
+            tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,size=1".to_owned())])),
+            ..HostConfig::default()
+        };
+        ContainerCreateBody { host_config: Some(host_config), ..ContainerCreateBody::default() }
+    }
+
+    /// One that changes nothing would leave an attack that is held, and say that the wall was not needed.
+    #[test]
+    fn every_wall_that_is_left_out_is_another_request() {
+        let walls = [
+            Control::PidNamespace,
+            Control::NetNamespace,
+            Control::IpcNamespace,
+            Control::UtsNamespace,
+            Control::CgroupNamespace,
+            Control::Capabilities,
+            Control::Groups,
+            Control::NoNewPrivs,
+            Control::Seccomp,
+            Control::ProcMasked,
+            Control::ProcReadOnly,
+            Control::Rlimits,
+            Control::SwapOff,
+            Control::OomVictim,
+            Control::ReadOnlyRoot,
+            Control::MinimalDev,
+            Control::DevicesLimit,
+            Control::MountFlags,
+        ];
+        for engine in [Engine::Docker, Engine::Podman] {
+            assert_eq!(changed(whole(), engine, ControlSet::EMPTY), whole());
+            for wall in walls {
+                let without = ControlSet::of(&[wall]);
+                assert_ne!(changed(whole(), engine, without), whole(), "{wall:?} on {}", engine.name());
+            }
+        }
+    }
+}

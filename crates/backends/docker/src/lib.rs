@@ -19,6 +19,8 @@ mod mounts;
 mod orphans;
 mod prepare;
 mod sandbox;
+mod save;
 
 pub use backend::{DockerBackend, DockerOptions, LOST_AFTER};
 pub use engine::Engine;
+pub use save::{Saved, save};

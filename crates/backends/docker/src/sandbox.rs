@@ -10,6 +10,7 @@ use cofferdam_backend::{BackendError, Result, SandboxSpec, Stats, async_trait};
 use cofferdam_core::{IsolationReport, Limits};
 use cofferdam_guest::host::{Connection, Container};
 use cofferdam_guest::report::{self, Asked};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct DockerSandbox {
@@ -19,7 +20,7 @@ pub(crate) struct DockerSandbox {
     /// The daemon's own.
     id: String,
     spec: SandboxSpec,
-    connection: Connection,
+    connection: Arc<Connection>,
 }
 
 impl DockerSandbox {
@@ -31,7 +32,7 @@ impl DockerSandbox {
         spec: SandboxSpec,
         connection: Connection,
     ) -> Self {
-        Self { engine, docker, name, id, spec, connection }
+        Self { engine, docker, name, id, spec, connection: Arc::new(connection) }
     }
 
     async fn gone_or(&self, step: &str, error: bollard::errors::Error) -> BackendError {
@@ -69,7 +70,7 @@ impl Container for DockerSandbox {
         Some(&self.id)
     }
 
-    fn connection(&self) -> &Connection {
+    fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
@@ -120,20 +121,6 @@ impl Container for DockerSandbox {
         match self.docker.update_container(&self.name, body).await {
             Ok(_) => Ok(()),
             Err(error) => Err(self.gone_or("changing the limits", error).await),
-        }
-    }
-
-    async fn pause(&self) -> Result<()> {
-        match self.docker.pause_container(&self.name).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.gone_or("pausing the container", error).await),
-        }
-    }
-
-    async fn resume(&self) -> Result<()> {
-        match self.docker.unpause_container(&self.name).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.gone_or("resuming the container", error).await),
         }
     }
 

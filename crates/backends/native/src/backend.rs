@@ -1,13 +1,14 @@
 //! Making sandboxes.
 
 use crate::connection::{Connection, ReadyReceiver};
-use crate::disk::{self, Disks};
+use crate::disk::{self, Disks, MadeDisk};
 use crate::groups::Groups;
 use crate::image::Images;
 use crate::launcher::{CreatedReceiver, Launcher, LauncherHandle};
 use crate::report;
 use crate::runtime;
 use crate::sandbox::{NativeSandbox, check_start};
+use crate::share::SharedDisk;
 use cofferdam_backend::{
     Backend, BackendError, Capabilities, Image, Process, ProcessSpec, Result, Sandbox, SandboxSpec,
     async_trait,
@@ -17,7 +18,6 @@ use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::launcher::CreateRequest;
 use cofferdam_linux::slots::Slots;
 use cofferdam_linux::{ControlSet, Stage, socket};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -83,16 +83,29 @@ impl NativeBackend {
     }
 
     /// The disk of a sandbox that is to have one: only then is there anything to wait for.
-    async fn make_disk(&self, spec: &SandboxSpec) -> Result<Option<OwnedFd>> {
-        let Disk::OnDisk { bytes } = spec.limits.disk else { return Ok(None) };
+    async fn make_disk(&self, spec: &SandboxSpec) -> Result<Option<MadeDisk>> {
+        let shared = spec.files.as_deref().map(SharedDisk::of).transpose()?;
+        if shared.is_some() && spec.writable_root {
+            let what = "begin with the files of another sandbox and a writable root";
+            return Err(BackendError::Unsupported { backend: "native", what });
+        }
+        let Disk::OnDisk { bytes } = spec.limits.disk else {
+            let what = "begin with the files of another sandbox in memory";
+            let refused = BackendError::Unsupported { backend: "native", what };
+            return if shared.is_some() { Err(refused) } else { Ok(None) };
+        };
         spec.limits.validate()?;
         let (disks, root) = (self.disks.clone(), spec.workspace_root.clone());
-        let made = tokio::task::spawn_blocking(move || disks.make(bytes, &root)).await;
+        let make = move || match shared {
+            Some(shared) => disks.make_from(&shared.image, bytes, &root),
+            None => disks.make(bytes, &root),
+        };
+        let made = tokio::task::spawn_blocking(make).await;
         let lost = |e| BackendError::failed("making a disk", std::io::Error::other(e));
         made.map_err(lost)?.map(Some)
     }
 
-    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32) -> CreateRequest {
+    fn request(&self, spec: &SandboxSpec, image: u32, slot: u32, disk: Option<&MadeDisk>) -> CreateRequest {
         let (leave_out, fail_at) = self.mutation();
         let required = match spec.isolation {
             IsolationMode::Strict => report::required(),
@@ -104,7 +117,8 @@ impl NativeBackend {
             image,
             files_bytes: spec.limits.disk.bytes(),
             files_inodes: disk::max_inodes(spec.limits.disk),
-            on_disk: matches!(spec.limits.disk, Disk::OnDisk { .. }),
+            on_disk: disk.is_some(),
+            disk_first_id: disk.and_then(|disk| disk.image.first_id),
             writable_root: spec.writable_root,
             terminal: spec.terminal,
             required,
@@ -137,6 +151,9 @@ impl Backend for NativeBackend {
             watch: true,
             hand_over: true,
             mounts: false,
+            // The files are those of a user inside, whose times nobody but root may set.
+            file_times: cofferdam_linux::sys::geteuid() == 0,
+            secrets: true,
         }
     }
 
@@ -149,8 +166,12 @@ impl Backend for NativeBackend {
 
     async fn create(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
         let disk = self.make_disk(&spec).await?;
-        let pending = self.begin(spec, disk)?;
-        Ok(Box::new(pending.finish().await?))
+        let shared = spec.files.as_deref().map(SharedDisk::of).transpose()?;
+        let sandbox = self.begin(spec, disk)?.finish().await?;
+        if let Some(shared) = shared {
+            shared.tidy(&sandbox).await?;
+        }
+        Ok(Box::new(sandbox))
     }
 
     async fn create_and_start(
@@ -159,6 +180,10 @@ impl Backend for NativeBackend {
         process: ProcessSpec,
     ) -> Result<(Box<dyn Sandbox>, Result<Box<dyn Process>>)> {
         check_start(&spec, &process)?;
+        if spec.files.is_some() {
+            let what = "begin with the files of another sandbox and a process at once";
+            return Err(BackendError::Unsupported { backend: "native", what });
+        }
         let disk = self.make_disk(&spec).await?;
         let pending = self.begin(spec, disk)?;
         // Init finds the request waiting when it is done with the set-up.
@@ -179,7 +204,7 @@ struct Pending {
 
 impl NativeBackend {
     /// Asks for a sandbox, and makes its cgroup while the launcher and init are at work on the rest.
-    fn begin(&self, spec: SandboxSpec, disk: Option<OwnedFd>) -> Result<Pending> {
+    fn begin(&self, spec: SandboxSpec, disk: Option<MadeDisk>) -> Result<Pending> {
         spec.limits.validate()?;
         if spec.writable_root
             && let Some(what) = self.images.writable_obstacle(&spec.image)
@@ -196,16 +221,20 @@ impl NativeBackend {
             self.check_limits(&spec)?;
         }
         let slot = lock(&self.slots).take().map_err(|e| failed("taking a range of user ids")(e.into()))?;
-        let request = self.request(&spec, image, slot.number);
+        let request = self.request(&spec, image, slot.number, disk.as_ref());
         let (number, leave_out, fail_at) = (request.sandbox, request.leave_out, request.fail_at);
         if fail_at == Some(Stage::Slot) {
             return Err(failed("taking a range of user ids")(std::io::ErrorKind::Other.into()));
         }
         let (host, inner) = socket::pair().map_err(|e| failed("making a socket")(e.into()))?;
-        let created = self.launcher.create(request, &inner, slot.lock(), disk.as_ref())?;
+        let created =
+            self.launcher.create(request, &inner, slot.lock(), disk.as_ref().map(|disk| &disk.mount))?;
         let (connection, ready) = Connection::new(host).map_err(failed("connecting a socket"))?;
         let launcher = self.launcher.clone();
-        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups());
+        let image = disk.map(|disk| disk.image);
+        // What it began with is not held: it would keep what both have replaced by then.
+        let spec = SandboxSpec { files: None, ..spec };
+        let mut sandbox = NativeSandbox::new(spec, number, slot, connection, launcher, self.groups(), image);
         sandbox.make_group(leave_out, fail_at)?;
         Ok(Pending { sandbox, created, ready })
     }

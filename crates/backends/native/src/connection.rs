@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot, watch};
 
 /// What init answers to a request: an error number, and what it opened.
 type Answer = (i32, socket::Fds);
@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     /// A folder of the sandbox's files, for their filesystem's figures.
     workspace: Mutex<Option<OwnedFd>>,
     turns: Arc<RwLock<()>>,
+    /// Whether init's end is closed, for who waits for that.
+    closed: watch::Sender<bool>,
 }
 
 pub(crate) type ReadyReceiver = oneshot::Receiver<Ready>;
@@ -74,6 +76,7 @@ impl Connection {
             next: AtomicU32::new(1),
             workspace: Mutex::default(),
             turns: Arc::default(),
+            closed: watch::Sender::new(false),
         });
         tokio::spawn(read_events(Arc::clone(&connection)));
         Ok((connection, receiver))
@@ -142,6 +145,13 @@ impl Connection {
         for process in waiting.processes.values() {
             process.ended(ExitStatus::Lost);
         }
+        self.closed.send_replace(true);
+    }
+
+    /// Waits until init's end is closed.
+    pub(crate) async fn is_over(&self) {
+        // The sender is this connection's own.
+        let _ = self.closed.subscribe().wait_for(|is_closed| *is_closed).await;
     }
 
     fn dispatch(&self, event: Event, mut fds: socket::Fds) {

@@ -65,13 +65,44 @@ pub(crate) fn max_inodes(disk: Disk) -> u64 {
     }
 }
 
+/// The image of a disk.
+#[derive(Debug)]
+pub(crate) struct DiskImage {
+    file: File,
+    /// The first of the ids that its files belong to, where that is not its sandbox's own.
+    pub(crate) first_id: Option<u32>,
+}
+
+impl DiskImage {
+    /// Says whose its files are, unless that was said before.
+    pub(crate) fn belongs_to(self, first_id: u32) -> Self {
+        Self { first_id: self.first_id.or(Some(first_id)), ..self }
+    }
+
+    /// Another image that has the same, and shares it with this one until either is written to. Only some filesystems
+    /// can do that.
+    pub(crate) fn copy(&self, root: &Path) -> io::Result<Self> {
+        let file = image(root)?;
+        rustix::fs::ioctl_ficlone(&file, &self.file)?;
+        Ok(Self { file, first_id: self.first_id })
+    }
+}
+
+/// A disk that was just made.
+#[derive(Debug)]
+pub(crate) struct MadeDisk {
+    /// Attached nowhere.
+    pub(crate) mount: OwnedFd,
+    pub(crate) image: DiskImage,
+}
+
 impl Disks {
     pub(crate) fn new(runtime_folder: &Path) -> Self {
         Self { templates: runtime_folder.join("templates") }
     }
 
     /// A new, empty filesystem of that size, mounted and not attached anywhere. Takes milliseconds.
-    pub(crate) fn make(&self, bytes: u64, root: &Path) -> Result<OwnedFd> {
+    pub(crate) fn make(&self, bytes: u64, root: &Path) -> Result<MadeDisk> {
         if let Some(what) = obstacle() {
             return Err(BackendError::Unsupported { backend: "native", what });
         }
@@ -83,7 +114,25 @@ impl Disks {
         let image = image(root).map_err(|e| wrong_root(root, format!("no file can be made in it: {e}")))?;
         let copied = disk::copy_sparse(template.as_fd(), image.as_fd(), template::whole_blocks(bytes));
         copied.map_err(|e| failed("writing the image of a disk")(e.into()))?;
-        disk::mount_image(image.as_fd()).map_err(|(step, errno)| BackendError::failed(step, errno.into()))
+        mount(DiskImage { file: image, first_id: None })
+    }
+
+    /// One that begins with what another has. Takes milliseconds, however much that is.
+    pub(crate) fn make_from(&self, other: &DiskImage, bytes: u64, root: &Path) -> Result<MadeDisk> {
+        check_space(root, bytes)?;
+        let failed = |e: io::Error| BackendError::failed("sharing the image of a disk", e);
+        if other.file.metadata().map_err(failed)?.len() != template::whole_blocks(bytes) {
+            let what = "begin with the files of a disk of another size";
+            return Err(BackendError::Unsupported { backend: "native", what });
+        }
+        mount(other.copy(root).map_err(failed)?)
+    }
+}
+
+fn mount(image: DiskImage) -> Result<MadeDisk> {
+    match disk::mount_image(image.file.as_fd()) {
+        Ok(mount) => Ok(MadeDisk { mount, image }),
+        Err((step, errno)) => Err(BackendError::failed(step, errno.into())),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::connection::{Connection, too_large};
 use crate::report;
-use crate::sandbox::{READ, WRITE, set_modified, stat_of};
+use crate::sandbox::{Changing, READ, WRITE, set_modified, stat_of};
 use cofferdam_backend::{BackendError, EntryKind, MAX_OPEN_FILES, OpenFile, Result};
 use cofferdam_core::GuestPath;
 use cofferdam_linux::protocol::{self, MAX_OPENED};
@@ -40,6 +40,7 @@ pub(crate) async fn take_files(
     connection: &Connection,
     folder: &GuestPath,
     files: Vec<OpenFile>,
+    changing: Changing,
 ) -> Result<u64> {
     let names = files.iter().map(|file| (file.stat.mode & 0o777, file.name.as_str()));
     let made = open_each(connection, folder, WRITE, names).await?;
@@ -47,6 +48,7 @@ pub(crate) async fn take_files(
     let waiting = Arc::downgrade(&waits);
     // One turn of a thread that may wait for the disk is for all of them.
     let copied = tokio::task::spawn_blocking(move || {
+        let _changing = changing;
         let mut pairs = files.into_iter().zip(made);
         pairs.try_fold(0, |bytes, (file, to)| Ok(bytes + copy(&folder, &file, &to, &waiting)?))
     });

@@ -11,12 +11,14 @@ mod groups;
 mod hand_over;
 mod image;
 mod launcher;
+mod listing;
 mod ports;
 mod pour;
 mod process;
 mod report;
 mod runtime;
 mod sandbox;
+mod share;
 mod streams;
 mod watch;
 

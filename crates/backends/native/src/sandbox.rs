@@ -1,9 +1,11 @@
 //! One sandbox, as the host holds it: a socket to its init, and its group on the host.
 
 use crate::connection::{Connection, NoStarts, gone, too_large};
+use crate::disk::DiskImage;
 use crate::groups::Groups;
 use crate::hand_over;
 use crate::launcher::Launcher;
+use crate::listing::list;
 use crate::ports::{self, V4, V6};
 use crate::pour::pour;
 use crate::process::NativeProcess;
@@ -11,19 +13,23 @@ use crate::report;
 use crate::watch::NativeWatcher;
 use cofferdam_backend::{
     BackendError, Entry, EntryKind, FileStat, Listener, OomScope, OpenFile, Process, ProcessId, ProcessSpec,
-    Reader, Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, Watcher, async_trait,
+    Reader, Result, Sandbox, SandboxSpec, SharedFiles, Stats, Stdio, Stream, Watcher, async_trait,
 };
 use cofferdam_core::{Control, Disk, GuestPath, IsolationMode, IsolationReport, Limits, ResourceUsage};
 use cofferdam_linux::ControlSet;
 use cofferdam_linux::Stage;
 use cofferdam_linux::cgroup::{CgroupLimits, Entry as GroupEntry};
-use cofferdam_linux::protocol::{self, GroupKind, ListedEntry};
+use cofferdam_linux::protocol::{self, GroupKind};
 use cofferdam_linux::slots::Slot;
-use std::io::{self, Read, Seek};
+use std::io::{self, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+/// Held while a file of a sandbox is changed.
+pub(crate) type Changing = OwnedRwLockReadGuard<()>;
 
 /// A sandbox of this machine.
 pub(crate) struct NativeSandbox {
@@ -37,7 +43,11 @@ pub(crate) struct NativeSandbox {
     pub(crate) proven: ControlSet,
     is_destroyed: tokio::sync::Mutex<bool>,
     /// While it is paused, or on the way there.
-    paused: tokio::sync::Mutex<Option<NoStarts>>,
+    pub(crate) paused: tokio::sync::Mutex<Option<NoStarts>>,
+    /// Whoever changes a file for the host has this; whoever has all of it knows that nobody does.
+    pub(crate) changes: Arc<RwLock<()>>,
+    /// Its disk, until it is destroyed.
+    disk: Mutex<Option<Arc<DiskImage>>>,
     /// The limits in force; none while they are not known, after a change that failed half-way.
     limits: Mutex<Option<CgroupLimits>>,
     /// Whether the launcher looks after it, and so removes its group.
@@ -95,17 +105,6 @@ pub(crate) async fn open(
     fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))
 }
 
-/// Has init list a folder.
-pub(crate) async fn list(connection: &Connection, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-    let request = connection.next();
-    let mut buffer = vec![0; path.as_str().len() + 64];
-    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let message = protocol::encode_list(&mut buffer, request, limit, path.relative()).map_err(too_large)?;
-    let (errno, fd) = connection.ask(request, message).await?;
-    let listing = fd.filter(|_| errno == 0).ok_or_else(|| report::file_error(path, errno))?;
-    entries(listing).map_err(|e| BackendError::failed(format!("listing {path}"), e))
-}
-
 impl NativeSandbox {
     pub(crate) fn new(
         spec: SandboxSpec,
@@ -114,7 +113,10 @@ impl NativeSandbox {
         connection: Arc<Connection>,
         launcher: Launcher,
         groups: Arc<Groups>,
+        disk: Option<DiskImage>,
     ) -> Self {
+        let own = slot.first_id();
+        let disk = disk.map(|image| Arc::new(image.belongs_to(own)));
         Self {
             spec,
             number,
@@ -125,6 +127,8 @@ impl NativeSandbox {
             proven: ControlSet::EMPTY,
             is_destroyed: tokio::sync::Mutex::new(false),
             paused: tokio::sync::Mutex::default(),
+            changes: Arc::default(),
+            disk: Mutex::new(disk),
             limits: Mutex::new(None),
             is_made: false,
         }
@@ -164,6 +168,15 @@ impl NativeSandbox {
             leave_out,
             fail_at: None,
         }
+    }
+
+    pub(crate) fn disk(&self) -> Option<Arc<DiskImage>> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// For as long as something is changed in it.
+    async fn changing(&self) -> Changing {
+        Arc::clone(&self.changes).read_owned().await
     }
 
     fn group(&self) -> String {
@@ -210,6 +223,14 @@ impl NativeSandbox {
 
 #[async_trait]
 impl Sandbox for NativeSandbox {
+    async fn gone(&self) -> String {
+        self.connection.is_over().await;
+        match gone() {
+            BackendError::Gone { cause } => cause,
+            other => other.to_string(),
+        }
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
         check_start(&self.spec, &spec)?;
         let turn = self.connection.start_turn().await;
@@ -241,13 +262,15 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
+        let changing = self.changing().await;
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let poured = pour(content, file).await;
+        let poured = pour(content, file, changing).await;
         let (written, _) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
         Ok(written)
     }
 
     async fn make_folder(&self, path: &GuestPath) -> Result<()> {
+        let _changing = self.changing().await;
         let request = self.connection.next();
         let mut buffer = vec![0; path.as_str().len() + 64];
         let message =
@@ -259,7 +282,8 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn list_files(&self, path: &GuestPath, limit: usize) -> Result<Vec<Entry>> {
-        list(&self.connection, path, limit).await
+        let listed = list(&self.connection, path, limit, false).await?;
+        Ok(listed.into_iter().map(|listed| listed.entry).collect())
     }
 
     async fn stat(&self, path: &GuestPath) -> Result<FileStat> {
@@ -279,7 +303,11 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn take_files(&self, folder: &GuestPath, files: Vec<OpenFile>) -> Result<u64> {
-        hand_over::take_files(&self.connection, folder, files).await
+        hand_over::take_files(&self.connection, folder, files, self.changing().await).await
+    }
+
+    async fn share_files(&self) -> Result<SharedFiles> {
+        self.share().await
     }
 
     async fn restore_file(
@@ -289,14 +317,16 @@ impl Sandbox for NativeSandbox {
         modified_ms: i64,
         content: Reader,
     ) -> Result<u64> {
+        let changing = self.changing().await;
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let poured = pour(content, file).await;
+        let poured = pour(content, file, changing).await;
         let (written, file) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
         set_modified(&file, modified_ms);
         Ok(written)
     }
 
     async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        let _changing = self.changing().await;
         // Before its mode, which may be one that lets nobody in.
         let folder = std::fs::File::from(self.open(path, READ | libc::O_DIRECTORY, 0, false).await?);
         // The sticky bit is kept; set-id bits are not.
@@ -306,6 +336,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn remove(&self, path: &GuestPath, kind: EntryKind) -> Result<()> {
+        let _changing = self.changing().await;
         let request = self.connection.next();
         let mut buffer = vec![0; path.as_str().len() + 64];
         let is_folder = kind == EntryKind::Folder;
@@ -317,6 +348,7 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<()> {
+        let _changing = self.changing().await;
         let request = self.connection.next();
         let mut buffer = vec![0; from.as_str().len() + to.as_str().len() + 64];
         let message = protocol::encode_rename(&mut buffer, request, from.relative(), to.relative());
@@ -327,10 +359,12 @@ impl Sandbox for NativeSandbox {
     }
 
     async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
+        let _changing = self.changing().await;
         self.ask_set_mode(path, mode & 0o777).await
     }
 
     async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
+        let _changing = self.changing().await;
         let request = self.connection.next();
         let mut buffer = vec![0; path.as_str().len() + target.len() + 64];
         let message = protocol::encode_link(&mut buffer, request, path.relative(), target);
@@ -455,6 +489,7 @@ impl Sandbox for NativeSandbox {
         // Nobody freezes it while the launcher ends it, and whoever waits for its end of a pause hears of this one.
         let mut paused = self.paused.lock().await;
         self.connection.release_files();
+        *self.disk.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let answer = self.launcher.destroy(self.number)?;
         let errno = answer.await.map_err(|_| self.launcher.gone())?;
         *is_destroyed = true;
@@ -510,25 +545,4 @@ pub(crate) fn set_modified(file: &std::fs::File, modified_ms: i64) {
     if let Ok(since) = u64::try_from(modified_ms) {
         let _ = file.set_modified(std::time::UNIX_EPOCH + Duration::from_millis(since));
     }
-}
-
-/// Reads a listing that init made.
-fn entries(listing: OwnedFd) -> io::Result<Vec<Entry>> {
-    let mut file = std::fs::File::from(listing);
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    let listed = ListedEntry::decode_all(&bytes)?.into_iter().map(|entry| Entry {
-        name: entry.name.to_bytes().to_vec(),
-        kind: match entry.mode & libc::S_IFMT {
-            libc::S_IFREG => EntryKind::File,
-            libc::S_IFDIR => EntryKind::Folder,
-            libc::S_IFLNK => EntryKind::Link,
-            _ => EntryKind::Other,
-        },
-        size_bytes: entry.size_bytes,
-    });
-    let mut entries: Vec<Entry> = listed.collect();
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(entries)
 }

@@ -367,9 +367,11 @@ impl Backend for OciBackend {
             disk: false,
             writable_root: false,
             change_limits: true,
-            watch: false,
+            watch: true,
             hand_over: false,
             mounts: false,
+            file_times: true,
+            secrets: true,
         }
     }
 
@@ -390,6 +392,9 @@ impl Backend for OciBackend {
         if spec.writable_root {
             return Err(unsupported("make the root writable"));
         }
+        if spec.files.is_some() {
+            return Err(unsupported("begin with the files of another sandbox"));
+        }
         if !spec.mounts.is_empty() {
             return Err(unsupported("mount folders"));
         }
@@ -403,5 +408,21 @@ impl Backend for OciBackend {
             sandbox.check_walls().await?;
         }
         Ok(Box::new(sandbox))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_beside_those_of_the_native_backend() {
+        let base = PathBuf::from("/sys/fs/cgroup/user.slice/cofferdam");
+        let layout = groups_apart(Layout::V2 { base });
+        let Layout::V2 { base } = &layout else { panic!("{layout:?}") };
+        assert_eq!(base, Path::new("/sys/fs/cgroup/user.slice/cofferdam-oci"));
+        assert_eq!(cgroup_path(&layout, "sbx-a"), "/user.slice/cofferdam-oci/oci-sbx-a");
+        let none = groups_apart(Layout::None { reason: "no groups".to_owned() });
+        assert!(processes(&none, "sbx-a").is_empty());
     }
 }

@@ -4,7 +4,7 @@ use crate::place::Place;
 use crate::runtime::Kind;
 use cofferdam_backend::SandboxSpec;
 use cofferdam_core::Limits;
-use cofferdam_guest::{PROGRAM, UID};
+use cofferdam_guest::{PROGRAM, SECRETS, SECRETS_BYTES, SECRETS_FILES, UID};
 use cofferdam_linux::contained::{masked_in_proc, rlimits};
 use cofferdam_linux::seccomp::{Profile, oci_json};
 use cofferdam_linux::slots::IDS_PER_SLOT;
@@ -51,6 +51,21 @@ fn resources(kind: Kind, limits: &Limits) -> Value {
 fn bind(destination: &str, source: &std::path::Path, extra: &[&str]) -> Value {
     let options: Vec<&str> = ["bind", "rw", "nosuid", "nodev"].iter().chain(extra).copied().collect();
     json!({ "destination": destination, "type": "bind", "source": source, "options": options })
+}
+
+/// A place for secrets, which are written when the container runs: no file of the host ever has them.
+fn secrets() -> Value {
+    let options = [
+        "nosuid".to_owned(),
+        "nodev".to_owned(),
+        "noexec".to_owned(),
+        "mode=0700".to_owned(),
+        format!("size={SECRETS_BYTES}"),
+        format!("nr_inodes={SECRETS_FILES}"),
+        format!("uid={UID}"),
+        format!("gid={UID}"),
+    ];
+    json!({ "destination": SECRETS, "type": "tmpfs", "source": "tmpfs", "options": options })
 }
 
 /// The whole file. `first_id` is the first of the host's ids of a sandbox that has a range of its own.
@@ -111,6 +126,7 @@ pub(crate) fn config(
             bind("/dev/shm", &place.files("shm"), &["noexec"]),
             bind("/workspace", &place.files("workspace"), &[]),
             bind("/tmp", &place.files("tmp"), &[]),
+            secrets(),
         ],
         "linux": linux,
     })

@@ -89,3 +89,64 @@ fn changed_mount(mut mount: Value, without: ControlSet) -> Value {
     }
     mount
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Value {
+        json!({
+            "hostname": "sandbox",
+            "root": {"readonly": true},
+            "process": {"noNewPrivileges": true, "capabilities": {}, "user": {}, "rlimits": [{}], "oomScoreAdj": 1000},
+            "mounts": [{"destination": "/dev", "type": "tmpfs", "options": ["nosuid"]}],
+            "linux": {
+                "namespaces": [
+                    {"type": "pid"}, {"type": "network"}, {"type": "ipc"}, {"type": "uts"}, {"type": "cgroup"}
+                ],
+                "seccomp": {}, "maskedPaths": ["/proc/keys"], "readonlyPaths": ["/proc/sys"],
+                "resources": {"memory": {"swap": 1}, "devices": []},
+            },
+        })
+    }
+
+    /// One that changes nothing would leave an attack that is held, and say that the wall was not needed.
+    #[test]
+    fn every_wall_that_is_left_out_is_another_bundle() {
+        let runtime = Runtime {
+            program: "runc".into(),
+            kind: Kind::Namespaces,
+            flags: Vec::new(),
+            run_flags: Vec::new(),
+        };
+        let without = |walls: &[Control]| {
+            let (config, runtime) = changed(whole(), &runtime, ControlSet::of(walls));
+            (config, runtime.run_flags)
+        };
+        assert_eq!(without(&[]), (whole(), Vec::new()));
+        let walls = [
+            Control::PidNamespace,
+            Control::NetNamespace,
+            Control::IpcNamespace,
+            Control::UtsNamespace,
+            Control::CgroupNamespace,
+            Control::Capabilities,
+            Control::Groups,
+            Control::NoNewPrivs,
+            Control::Seccomp,
+            Control::ProcMasked,
+            Control::ProcReadOnly,
+            Control::Rlimits,
+            Control::SwapOff,
+            Control::OomVictim,
+            Control::ReadOnlyRoot,
+            Control::MinimalDev,
+            Control::DevicesLimit,
+            Control::MountFlags,
+            Control::Keyring,
+        ];
+        for wall in walls {
+            assert_ne!(without(&[wall]), (whole(), Vec::new()), "{wall:?}");
+        }
+    }
+}

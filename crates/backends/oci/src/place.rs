@@ -3,11 +3,15 @@
 //! Layers are named to the kernel relative to the folder, by links in it, because their names show inside.
 
 use cofferdam_guest::maker;
+use cofferdam_linux::attached::detach;
+use nix::sched::{CloneFlags, unshare};
+use rustix::mount::{MountFlags, mount};
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::thread;
 
 /// A file in memory for every 16 KiB: with less, empty files would take more memory than full ones.
 const BYTES_PER_INODE: u64 = 16 << 10;
@@ -45,12 +49,21 @@ pub(crate) struct Place {
     pub(crate) folder: PathBuf,
 }
 
-fn command(folder: &Path, name: &str, arguments: &[&str]) -> io::Result<()> {
-    let output = Command::new(name).args(arguments).current_dir(folder).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
-    }
+/// What was done, before the kernel's own words.
+fn on(doing: &str, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{doing}: {error}"))
+}
+
+/// Does something in a folder: on a thread that has a working directory of its own.
+fn inside(folder: &Path, act: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    let work = || {
+        unshare(CloneFlags::CLONE_FS)?;
+        std::env::set_current_dir(folder)?;
+        act()
+    };
+    let done = thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|_| Err(io::Error::other("what was done in the folder broke off")))
 }
 
 impl Place {
@@ -87,8 +100,10 @@ impl Place {
             make_folder(&folder.join(name))?;
         }
         let inodes = (bytes / BYTES_PER_INODE).max(64);
-        let options = format!("size={bytes},nr_inodes={inodes},mode=0711,nosuid,nodev");
-        command(folder, "mount", &["-t", "tmpfs", "-o", &options, "tmpfs", "files"])?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let options = CString::new(format!("size={bytes},nr_inodes={inodes},mode=0711"))?;
+        mount("tmpfs", folder.join("files"), "tmpfs", flags, options.as_c_str())
+            .map_err(|errno| on("mounting memory for files", errno))?;
         for (name, mode) in [("workspace", 0o755), ("tmp", 0o1777), ("shm", 0o1777)] {
             let path = folder.join("files").join(name);
             fs::create_dir(&path)?;
@@ -96,8 +111,11 @@ impl Place {
             chown(&path, Some(owner), Some(owner))?;
         }
         let attributes = if root.are_layers { ",userxattr" } else { "" };
-        let options = format!("ro,lowerdir={layers}{attributes},nosuid,nodev");
-        command(folder, "mount", &["-t", "overlay", "-o", &options, "overlay", "root"])
+        let options = CString::new(format!("lowerdir={layers}{attributes}"))?;
+        inside(folder, || {
+            mount("overlay", "root", "overlay", flags | MountFlags::RDONLY, options.as_c_str())
+                .map_err(|errno| on("mounting the image", errno))
+        })
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -124,7 +142,7 @@ impl Place {
     pub(crate) fn remove(&self) -> io::Result<()> {
         for name in ["root", "files"] {
             // Lazily: a runtime may be on its way out still.
-            let _ = command(&self.folder, "umount", &["-l", name]);
+            let _ = detach(&self.folder.join(name));
         }
         // Never through a mount that is still there.
         for name in ["root", "files"] {

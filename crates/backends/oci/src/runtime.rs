@@ -1,7 +1,6 @@
 //! The runtime binary: what it is, and how it is asked.
 
 use cofferdam_backend::{BackendError, Result};
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -106,10 +105,6 @@ impl Runtime {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let wait = move || child.wait();
         std::thread::Builder::new().name("oci-delete".to_owned()).spawn(wait).map(drop)
-    }
-
-    pub(crate) fn verb(&self, state: &Path, verb: &str, id: &str) -> io::Result<()> {
-        run(self.command(state).args([OsStr::new(verb), OsStr::new(id)])).map(drop)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct OciSandbox {
     runtime: Runtime,
     spec: SandboxSpec,
     layout: Arc<Layout>,
-    connection: Connection,
+    connection: Arc<Connection>,
     /// What is left to take away, and the range of ids that is held until then.
     left: Mutex<Option<(Place, Option<Slot>)>>,
 }
@@ -88,18 +88,11 @@ impl OciSandbox {
             let group = group_name(spec.id.as_str());
             tokio::spawn(end_on_oom(Arc::clone(&layout), group, connection.ender(), connection.gone()));
         }
-        Self { folder, runtime, spec, layout, connection, left }
+        Self { folder, runtime, spec, layout, connection: Arc::new(connection), left }
     }
 
     fn group(&self) -> String {
         group_name(self.spec.id.as_str())
-    }
-
-    /// What is done to the container as a whole.
-    async fn verb(&self, verb: &'static str) -> Result<()> {
-        let (runtime, state) = (self.runtime.clone(), self.folder.join("state"));
-        let id = container_name(self.spec.id.as_str());
-        blocking("asking the runtime", move || runtime.verb(&state, verb, &id)).await
     }
 }
 
@@ -126,7 +119,7 @@ impl Container for OciSandbox {
         "the runtime"
     }
 
-    fn connection(&self) -> &Connection {
+    fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
@@ -206,14 +199,6 @@ impl Container for OciSandbox {
         };
         let (layout, group) = (Arc::clone(&self.layout), self.group());
         blocking("changing the limits", move || layout.change_limits(&group, &limits)).await
-    }
-
-    async fn pause(&self) -> Result<()> {
-        self.verb("pause").await
-    }
-
-    async fn resume(&self) -> Result<()> {
-        self.verb("resume").await
     }
 
     async fn destroy(&self) -> Result<()> {

@@ -24,9 +24,12 @@ Examples:
 const PULL_EXAMPLES: &str = "\
 A registry on this machine is spoken to without TLS, every other one with it. What was cut goes on
 where it ended when the pull is repeated. Logins of `docker login` and `podman login` are used.
+docker-daemon:NAME is an image that dockerd has, or the daemon that DOCKER_HOST or CONTAINER_HOST
+names.
 
 Examples:
   cofferdam image pull debian:12
+  cofferdam image pull docker-daemon:app:1
   cofferdam image pull registry.example.org/team/app@sha256:0123… --name app:1
   echo $TOKEN | cofferdam image pull ghcr.io/team/app:1 --username me --password-stdin";
 
@@ -59,7 +62,8 @@ Examples:
   cofferdam image check app:1 --profile python-tools --json";
 
 const BUILD_EXAMPLES: &str = "\
-Needs root, debootstrap and a mirror of Debian.
+Needs root, debootstrap and a mirror of Debian; some get tools from PyPI or npm's registry, too,
+each file by its digest.
 
 Examples:
   cofferdam image build-profile base-tools
@@ -85,7 +89,7 @@ pub(crate) enum ImageCommand {
     /// Take an image or a root filesystem into the store
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImageImportArgs),
-    /// Get an image from a registry into the store
+    /// Get an image from a registry or a daemon into the store
     #[command(after_help = PULL_EXAMPLES)]
     Pull(ImagePullArgs),
     /// List the images of the store
@@ -121,7 +125,7 @@ pub(crate) struct ImageRegisterArgs {
     #[arg(long, value_name = "sha256:DIGITS")]
     pub(crate) digest: Option<String>,
 
-    /// What it has: base-tools or python-tools; may be repeated
+    /// What it has: base-tools, python-tools or another profile; may be repeated
     #[arg(long = "profile", value_name = "PROFILE", required = true)]
     pub(crate) profiles: Vec<String>,
 
@@ -157,7 +161,7 @@ pub(crate) struct ImageCheckArgs {
     #[arg(value_name = "IMAGE")]
     pub(crate) image: String,
 
-    /// What it has to have: base-tools or python-tools [default: base-tools]
+    /// What it has to have: python-tools or another profile [default: base-tools]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
 
@@ -168,7 +172,7 @@ pub(crate) struct ImageCheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImageBuildArgs {
-    /// base-tools or python-tools
+    /// base-tools, python-tools, node-tools, typescript-tools, go-tools, java-tools or secops-tools
     #[arg(value_name = "PROFILE")]
     pub(crate) profile: String,
 
@@ -217,7 +221,7 @@ pub(crate) struct ImageLimitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImagePullArgs {
-    /// [REGISTRY/]NAME[:TAG][@sha256:…]
+    /// [REGISTRY/]NAME[:TAG][@sha256:…], or docker-daemon:NAME[:TAG]
     #[arg(value_name = "REF")]
     pub(crate) reference: String,
 

@@ -22,7 +22,9 @@ The session's id is all that stdout gets.
 
 Examples:
   cofferdam session create --ttl-seconds 600 --idle-timeout-seconds 60
-  cofferdam session create --memory 512m --env LEVEL=2 --json";
+  cofferdam session create --memory 512m --env LEVEL=2 --json
+  cofferdam session create --profile python-tools
+  cofferdam session create --backend docker --image app:1";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -148,6 +150,18 @@ pub(crate) struct SessionCreateArgs {
     /// Memory of all that runs in it, such as 512m
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+
+    /// What makes its sandbox: native, or oci, docker or podman where the service has them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+
+    /// Its root filesystem: host, or an image of the service's store, by name or digest
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+
+    /// In the place of an image: a set of tools that one is registered for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
 
     /// A variable for every step; may be given more than once
     #[arg(long, short = 'e', value_name = "NAME=VALUE")]

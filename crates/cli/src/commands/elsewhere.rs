@@ -1,11 +1,11 @@
-//! Jobs that run on an image, or on another backend than the native one: each in a sandbox made for it.
+//! Jobs and sessions on an image, or on another backend than the native one: each in a sandbox made for it.
 
 use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_backend::{Backend, Image};
-use cofferdam_control::RunEnd;
+use cofferdam_control::{RunEnd, SessionFailure};
 use cofferdam_core::{GuestPath, InvalidValue, MountRoot};
 use cofferdam_images::{HOST, ImageRef, Lease, Profile, Store};
-use cofferdam_worker::{JobSpec, open_mounts};
+use cofferdam_worker::{JobSpec, SessionPlace, SessionSpec, open_mounts};
 use std::sync::Arc;
 
 /// The other backends, and the images.
@@ -32,6 +32,21 @@ pub(super) struct Place {
 pub(super) struct Placed {
     pub(super) backend: Option<Arc<dyn Backend>>,
     _lease: Option<Lease>,
+}
+
+/// Why it cannot be made there: the code is for programs, the message for people.
+struct Refused(&'static str, String);
+
+impl From<Refused> for RunEnd {
+    fn from(Refused(code, message): Refused) -> Self {
+        Self::Errored { code: code.into(), message }
+    }
+}
+
+impl From<Refused> for SessionFailure {
+    fn from(Refused(code, message): Refused) -> Self {
+        Self::new(code, message)
+    }
 }
 
 impl Place {
@@ -67,16 +82,63 @@ impl Elsewhere {
         &self.backends
     }
 
+    /// The backend by its name; `None` for the native one.
+    fn backend(&self, name: Option<&str>) -> Result<Option<Arc<dyn Backend>>, Refused> {
+        let Some(name) = name else { return Ok(None) };
+        match self.backends.iter().find(|backend| backend.name() == name) {
+            Some(backend) => Ok(Some(Arc::clone(backend))),
+            None => Err(Refused("unsupported", format!("this worker has no backend {name:?}"))),
+        }
+    }
+
+    /// Opens an image for a backend.
+    async fn open(
+        &self,
+        wanted: ImageRef,
+        backend: Option<&Arc<dyn Backend>>,
+    ) -> Result<(Image, Lease), Refused> {
+        let Some(store) = self.store.clone() else {
+            return Err(Refused("unsupported", "this worker has no image store".to_owned()));
+        };
+        let lease = match tokio::task::spawn_blocking(move || store.open(&wanted)).await {
+            Ok(Ok(lease)) => lease,
+            Ok(Err(error)) => return Err(Refused(error.code(), error.to_string())),
+            Err(error) => return Err(Refused("image_store_failed", error.to_string())),
+        };
+        let image = match backend {
+            // By its digest: what the daemon itself has under that name is not what the operator put here.
+            Some(backend) if matches!(backend.name(), "docker" | "podman") => {
+                Image::Named(format!("cofferdam@{}", lease.image.id))
+            }
+            _ => Image::Layers(lease.layers.clone()),
+        };
+        Ok((image, lease))
+    }
+
+    /// Opens the image and puts it into the session. The workspace stays where its steps begin, whatever the image says.
+    pub(super) async fn place_session(
+        &self,
+        place: Place,
+        native: &Arc<dyn Backend>,
+        session: &mut SessionSpec,
+    ) -> Result<(), SessionFailure> {
+        let backend = self.backend(place.backend.as_deref())?;
+        let mut held = None;
+        if let Some(wanted) = place.image {
+            let (image, lease) = self.open(wanted, backend.as_ref()).await?;
+            let own = std::mem::take(&mut session.env);
+            session.env = lease.image.config.config.variables().into_iter().chain(own).collect();
+            session.image = image;
+            held = Some(Arc::new(lease) as _);
+        }
+        session.place = Some(SessionPlace { backend: backend.unwrap_or_else(|| Arc::clone(native)), held });
+        Ok(())
+    }
+
     /// Opens the image, and what is mounted, and puts them into the job.
     pub(super) async fn place(&self, place: Place, job: &mut JobSpec) -> Result<Placed, RunEnd> {
         let errored = |code: &'static str, message: String| RunEnd::Errored { code: code.into(), message };
-        let backend = match &place.backend {
-            None => None,
-            Some(name) => match self.backends.iter().find(|backend| backend.name() == name) {
-                Some(backend) => Some(Arc::clone(backend)),
-                None => return Err(errored("unsupported", format!("this worker has no backend {name:?}"))),
-            },
-        };
+        let backend = self.backend(place.backend.as_deref())?;
         let starts_elsewhere = place.sandbox.as_ref().is_some_and(|sandbox| sandbox.workdir.is_some());
         if let Some(sandbox) = place.sandbox {
             let roots = self.roots.clone();
@@ -85,15 +147,8 @@ impl Elsewhere {
             job.mounts = opened.map_err(|error| errored("mount_refused", error.to_string()))?;
         }
         let Some(wanted) = place.image else { return Ok(Placed { backend, _lease: None }) };
-        let Some(store) = self.store.clone() else {
-            return Err(errored("unsupported", "this worker has no image store".to_owned()));
-        };
-        let opened = tokio::task::spawn_blocking(move || store.open(&wanted)).await;
-        let lease = match opened {
-            Ok(Ok(lease)) => lease,
-            Ok(Err(error)) => return Err(errored(error.code(), error.to_string())),
-            Err(error) => return Err(errored("image_store_failed", error.to_string())),
-        };
+        let (image, lease) = self.open(wanted, backend.as_ref()).await?;
+        job.image = image;
         let config = &lease.image.config.config;
         let own = std::mem::take(&mut job.env);
         job.env = config.variables().into_iter().chain(own).collect();
@@ -101,13 +156,6 @@ impl Elsewhere {
             job.workdir = GuestPath::parse("the image's WorkingDir", path)
                 .map_err(|error| errored("invalid", error.to_string()))?;
         }
-        job.image = match &backend {
-            // By its digest: what the daemon itself has under that name is not what the operator put here.
-            Some(backend) if matches!(backend.name(), "docker" | "podman") => {
-                Image::Named(format!("cofferdam@{}", lease.image.id))
-            }
-            _ => Image::Layers(lease.layers.clone()),
-        };
         Ok(Placed { backend, _lease: Some(lease) })
     }
 }

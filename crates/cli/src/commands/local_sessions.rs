@@ -1,17 +1,18 @@
 //! The sessions of the worker in the same process, behind the trait that control knows.
 
 use super::desk::Desk;
+use super::elsewhere::{Elsewhere, Place};
 use super::local_worker::open_inputs;
 use async_trait::async_trait;
 use cofferdam_api::{
     ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileList, FileMatch, FileMatches,
     ProcessRequest, ProcessView, RichResult, StepError, StepResult, TerminalSize,
 };
-use cofferdam_backend::{Change, EntryKind, FileStat};
+use cofferdam_backend::{Backend, Change, EntryKind, FileStat};
 use cofferdam_control::{
     ArchiveKind, ArtifactDesk, FileReader, FileSearch, FileWriter, Hold, Placed, ProcessPiece, ProcessTold,
     SavedFiles, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
-    StepSink, Stream, WatchTold,
+    StepSink, Stream, WatchTold, like_job,
 };
 use cofferdam_core::{GuestPath, InvalidValue, SessionId, timestamp};
 use cofferdam_worker::artifacts::ArtifactStore;
@@ -33,13 +34,15 @@ const SIGINT: i32 = 2;
 #[derive(Debug)]
 pub(super) struct LocalSessions {
     sessions: Arc<Sessions>,
+    backend: Arc<dyn Backend>,
+    elsewhere: Arc<Elsewhere>,
 }
 
 impl LocalSessions {
-    pub(super) fn start(pool: &Arc<Pool>) -> Self {
+    pub(super) fn start(pool: &Arc<Pool>, backend: Arc<dyn Backend>, elsewhere: Arc<Elsewhere>) -> Self {
         let sessions = Arc::new(Sessions::new(Arc::clone(pool)));
         sessions.keep_ready(&SessionSpec::new(SessionId::from_random([0; 10]), 0), READY);
-        Self { sessions }
+        Self { sessions, backend, elsewhere }
     }
 }
 
@@ -85,10 +88,19 @@ impl StepOutput for Sink<'_> {
 impl SessionWorker for LocalSessions {
     async fn start(&self, order: SessionOrder) -> Result<SessionStarted, SessionFailure> {
         let SessionOrder { id, task_id, generation, request } = order;
+        let place = Place::of(&like_job(&request)).map_err(|error| failure(&error.into()))?;
         let spec = session_request::session(id, task_id, generation, request);
-        let spec = spec.map_err(|error| failure(&error.into()))?;
+        let mut spec = spec.map_err(|error| failure(&error.into()))?;
+        if let Some(place) = place {
+            self.elsewhere.place_session(place, &self.backend, &mut spec).await?;
+        }
         let sandbox_id = self.sessions.start(spec).await.map_err(|error| failure(&error))?.to_string();
         Ok(SessionStarted { sandbox_id })
+    }
+
+    fn lost(&self) -> Vec<(Placed, String)> {
+        let lost = self.sessions.lost().into_iter();
+        lost.map(|(id, generation, cause)| (Placed { id, generation }, cause)).collect()
     }
 
     async fn step(
@@ -128,6 +140,7 @@ impl SessionWorker for LocalSessions {
             Err(SessionError::Unknown) => {
                 StepEnd::Lost { why: "its session is not there any more".to_owned() }
             }
+            Err(error @ SessionError::Lost { .. }) => StepEnd::Lost { why: error.text() },
             Err(error) => StepEnd::Errored(failure(&error)),
         }
     }

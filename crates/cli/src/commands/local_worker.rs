@@ -15,8 +15,8 @@ use cofferdam_core::{InvalidValue, Limits, MountRoot};
 use cofferdam_worker::runtime::by_name;
 use cofferdam_worker::{
     ArtifactsWanted, FileIn, JobError, JobSpec, LiveOutput, MountRefused, OutputStream, Pool, PoolSettings,
-    Runner, SECRET_MODE, Work, cancellation, draw_job_id, draw_sandbox_id, open_mounts, request,
-    sandbox_spec,
+    Runner, SECRET_MODE, Work, cancellation, check_secrets, draw_job_id, draw_sandbox_id, open_mounts,
+    request, sandbox_spec,
 };
 use std::io::Cursor;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct LocalWorker {
     pool: Arc<Pool>,
     sessions: LocalSessions,
     backend: Arc<dyn Backend>,
-    elsewhere: Elsewhere,
+    elsewhere: Arc<Elsewhere>,
     images: Option<LocalImages>,
 }
 
@@ -45,7 +45,8 @@ impl LocalWorker {
                 pool.keep_ready(&spec, by_name("language", language).ok(), count);
             }
         }
-        let sessions = LocalSessions::start(&pool);
+        let elsewhere = Arc::new(elsewhere);
+        let sessions = LocalSessions::start(&pool, Arc::clone(&backend), Arc::clone(&elsewhere));
         let tended = Arc::clone(&pool);
         tokio::spawn(async move { tended.tend().await });
         let images = elsewhere.store().map(|store| LocalImages::new(store.clone(), Arc::clone(&backend)));
@@ -157,6 +158,7 @@ impl Worker for LocalWorker {
         if let Err(message) = opened {
             return RunEnd::Errored { code: "files_refused".into(), message };
         }
+        let has_secrets = !secrets.is_empty();
         job.files.extend(secrets.into_iter().map(secret_file));
         if let Some(desk) = desk {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
@@ -169,6 +171,12 @@ impl Worker for LocalWorker {
             },
             None => None,
         };
+        if has_secrets
+            && let Some(backend) = placed.as_ref().and_then(|placed| placed.backend.as_deref())
+            && let Err(error) = check_secrets(backend)
+        {
+            return RunEnd::Errored { code: "unsupported".into(), message: error.to_string() };
+        }
         let mut sink = Sink(output);
         let run = async {
             match &placed {

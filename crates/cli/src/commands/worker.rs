@@ -5,10 +5,11 @@ use super::local_worker::{LocalWorker, RequestChecker};
 use super::observing::Observing;
 use super::{MakeBackend, certificate, roles};
 use crate::args::WorkerArgs;
-use crate::backends::Choice;
+use crate::backends::{Choice, images, offered, turned_on};
 use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerSession};
+use cofferdam_backend::Backend;
 use cofferdam_control::{Health, Offer, Worker, draw_name};
 use cofferdam_http::{HttpSettings, Runs, worker_router, worker_router_without_auth};
 use cofferdam_remote::Registration;
@@ -19,6 +20,12 @@ use tokio::sync::watch;
 
 /// How often it is looked whether sandboxes can be made.
 const HEALTH_LOOK: Duration = Duration::from_secs(1);
+
+/// How often the other backends are asked how they are: some start a program to find out.
+const BACKENDS_LOOK: Duration = Duration::from_secs(10);
+
+/// A daemon that hangs is as good as none.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// As much as control takes of what is wrong.
 const MAX_PROBLEM: usize = 512;
@@ -44,7 +51,8 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     }
     let tls = roles::tls(&args.tls)?;
     let address = roles::parse_address(&args.listen, tls.is_some())?;
-    let offer = roles::worker_offer(&args.capacity, &args.label)?;
+    let mut offer = roles::worker_offer(&args.capacity, &args.label)?;
+    let others = offered(&args.backends)?;
     let tokens = roles::read_tokens(&args.service_token_file)?;
     let authorities =
         args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
@@ -52,17 +60,24 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         let backend = backend(Choice::Native)?;
         backend.health().await?;
+        let others = turned_on(&others)?;
+        for other in &others {
+            other.health().await?;
+            offer.backends.push(other.name().to_owned());
+        }
         let listener = roles::listen(address).await?;
         let address = listener.local_addr()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-        let worker = Arc::new(LocalWorker::start(backend, Elsewhere::default()));
+        let elsewhere = Elsewhere::new(others.clone(), images()?, Vec::new());
+        let worker = Arc::new(LocalWorker::start(backend, elsewhere));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
         let looked_at = Arc::clone(&worker);
         let runs = Runs::new(id.clone(), worker, Arc::new(RequestChecker::default()), offer.capacity);
         let beat = Arc::new(watch::Sender::new(heartbeat(url, offer)));
         tokio::spawn(tell_problems(looked_at, Arc::clone(&beat)));
+        tokio::spawn(offer_healthy(others, Arc::clone(&beat)));
         let registration =
             Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
         let listed = runs.clone();
@@ -110,7 +125,8 @@ fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
     }
 }
 
-/// Tells control when sandboxes cannot be made, and when they can again: a worker that cannot is given no work.
+/// Tells control when sandboxes cannot be made, and when they can again: a worker that cannot is given no work. That the
+/// sandbox of a session is gone is told at once, too.
 async fn tell_problems(worker: Arc<LocalWorker>, beat: Arc<watch::Sender<WorkerHeartbeat>>) {
     loop {
         tokio::time::sleep(HEALTH_LOOK).await;
@@ -118,6 +134,7 @@ async fn tell_problems(worker: Arc<LocalWorker>, beat: Arc<watch::Sender<WorkerH
             Health::BackendUnhealthy(said) => Some(said.chars().take(MAX_PROBLEM).collect::<String>()),
             Health::Ready | Health::NoWorker => None,
         };
+        let has_lost = worker.sessions().is_some_and(|sessions| !sessions.lost().is_empty());
         beat.send_if_modified(|beat| {
             let is_news = beat.problem.is_some() != problem.is_some();
             if is_news {
@@ -127,8 +144,36 @@ async fn tell_problems(worker: Arc<LocalWorker>, beat: Arc<watch::Sender<WorkerH
                 }
                 beat.problem = problem;
             }
-            is_news
+            is_news || has_lost
         });
+    }
+}
+
+/// Offers the other backends for as long as they can be used: what asks for one goes to another worker meanwhile.
+async fn offer_healthy(others: Vec<Arc<dyn Backend>>, beat: Arc<watch::Sender<WorkerHeartbeat>>) {
+    while !others.is_empty() {
+        tokio::time::sleep(BACKENDS_LOOK).await;
+        for other in &others {
+            let problem = match tokio::time::timeout(ANSWERED_WITHIN, other.health()).await {
+                Ok(health) => health.err().map(|error| error.to_string()),
+                Err(_) => Some("it does not answer".to_owned()),
+            };
+            beat.send_if_modified(|beat| {
+                let was = beat.backends.iter().position(|name| name == other.name());
+                match (was, &problem) {
+                    (Some(at), Some(why)) => {
+                        tracing::error!(backend = other.name(), "a backend is unhealthy: {why}");
+                        beat.backends.remove(at);
+                    }
+                    (None, None) => {
+                        tracing::warn!(backend = other.name(), "a backend is healthy again");
+                        beat.backends.push(other.name().to_owned());
+                    }
+                    _ => return false,
+                }
+                true
+            });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Program, program};
 
-pub(crate) static PROGRAMS: [Program; 50] = [
+pub(crate) static PROGRAMS: [Program; 51] = [
     program("print", "print(1)"),
     Program { args: &["a", "-v", "", "ü"], ..program("argv", "import sys; print(sys.argv, sys.orig_argv)") },
     program("main", "print(__name__, __doc__, __package__, __spec__, __loader__, '__file__' in globals())"),
@@ -87,6 +87,10 @@ pub(crate) static PROGRAMS: [Program; 50] = [
         )
     },
     program("an object's last word", "class A:\n    def __del__(self): print('bye')\na = A()\n"),
+    program(
+        "the last word of an old object",
+        "class A:\n    def __del__(self): print('bye')\na = A(); b = [[] for _ in range(2000)]\n",
+    ),
     program(
         "the last word of one that is hidden",
         "import sys\nclass A:\n    __slots__ = ()\n    def __del__(self): sys.__stdout__.write('bye')\n\

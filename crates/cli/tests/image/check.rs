@@ -54,3 +54,20 @@ fn credentials_fail_the_check_and_are_not_shown() {
     assert_eq!(places, [&json!("environment"), &json!("/root/.netrc")]);
     assert!(!answer.to_string().contains("hunter2"));
 }
+
+/// What an image says of itself is its maker's word: it is shown on one line, and moves no cursor.
+#[test]
+fn an_image_is_shown_with_its_layers() {
+    let bed = Bed::new();
+    let layers = [bed.tree("lower", &[("a", "x")]), bed.tree("upper", &[("b", "yy")])];
+    let process = json!({"Env": ["A=\u{1b}[2Jb"], "Cmd": ["run", "it"], "WorkingDir": "/srv", "User": "7"});
+    let archive = bed.docker("image.tar", &[&layers[0], &layers[1]], &process);
+    bed.ok(&["image", "import", &archive, "--name", "app:1"]);
+    let shown = bed.ok(&["image", "show", "app:1"]);
+    for part in ["app:1", "sha256:", "/srv", "run it", "LAYER", "ENTRIES", "DIGEST"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    assert!(!shown.contains('\u{1b}') && shown.contains("user         7"), "{shown:?}");
+    assert_eq!(shown.lines().rev().take_while(|line| !line.starts_with("LAYER")).count(), 2, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+}

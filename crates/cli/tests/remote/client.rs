@@ -2,7 +2,7 @@
 
 use crate::proxy::{Fate, Proxy};
 use crate::server::{Folder, Server};
-use cofferdam_api::{Command, ErrorCode, JobRequest, KeyRequest};
+use cofferdam_api::{Command, ErrorCode, JobRequest, KeyRequest, SessionRequest};
 use cofferdam_client::{Client, ClientError, JobQuery};
 use cofferdam_core::JobState;
 use std::time::{Duration, Instant};
@@ -23,6 +23,30 @@ fn direct(server: &Server) -> Client {
 
 fn echo() -> JobRequest {
     JobRequest { command: Some(Command::Shell("echo once".into())), ..JobRequest::default() }
+}
+
+#[tokio::test]
+async fn files_of_a_session_are_listed_found_and_removed() {
+    let (folder, server) = server();
+    let client = direct(&server);
+    let id = client.session_create(&SessionRequest::default()).await.expect("a session").id;
+    let text = folder.path().join("text");
+    std::fs::write(&text, "one\ntwo\n").expect("a file");
+    for path in ["/workspace/a/b.txt", "/workspace/c.md"] {
+        let file = tokio::fs::File::open(&text).await.expect("the file");
+        client.file_write(&id, path, 0o644, file, 8, Box::new(|_| {})).await.expect("it is written");
+    }
+    assert!(client.file_exists(&id, "/workspace/a/b.txt").await.expect("an answer"));
+    assert!(!client.file_exists(&id, "/workspace/b").await.expect("an answer"));
+    client.file_exists("ses-aaaaaaaaaaaaaaaa", "/workspace").await.expect_err("no answer for no session");
+    let list = client.file_list(&id, "/workspace", 2).await.expect("a list");
+    assert!(format!("{list:?}").contains("b.txt"), "{list:?}");
+    let found = client.file_search(&id, "/workspace", Some("*.txt"), Some("tw.")).await.expect("matches");
+    assert!(format!("{found:?}").contains("b.txt") && !format!("{found:?}").contains("c.md"), "{found:?}");
+    let refused = client.file_remove(&id, "/workspace/a", false).await.expect_err("it has something in it");
+    assert!(refused.code().is_some(), "{refused}");
+    client.file_remove(&id, "/workspace/a", true).await.expect("it is removed");
+    assert!(!client.file_exists(&id, "/workspace/a").await.expect("an answer"));
 }
 
 #[tokio::test]

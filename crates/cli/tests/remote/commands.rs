@@ -6,19 +6,24 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-struct Shell {
+pub(crate) struct Shell {
     _folder: Folder,
     server: Server,
 }
 
 impl Shell {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// Of a server with more options.
+    pub(crate) fn with(options: &[&str]) -> Self {
         let folder = Folder::new("commands");
-        let server = Server::start(folder.path(), &[]);
+        let server = Server::start(folder.path(), options);
         Self { _folder: folder, server }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
         command.args(words).env("COFFERDAM_URL", format!("http://{}", self.server.address));
         command.env("COFFERDAM_API_KEY", &self.server.key).stdin(Stdio::null());
@@ -188,11 +193,21 @@ fn tenants_are_made_shown_changed_and_removed() {
     assert_eq!(set["quotas"]["max_queued"], 7);
     assert_ne!(set["quotas"]["max_running"], 3, "what is left out is as for all tenants");
     assert!(shell.text(&["tenant", "list"]).contains("acme"));
+    assert_eq!(shell.json(&["tenant", "list", "--json"])["tenants"].as_array().map(Vec::len), Some(2));
+    let shown = shell.text(&["tenant", "show", id]);
+    for part in [id, "acme", "max running", "max queued", "requests", "artifacts"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
     // A key of the tenant's own, which is no operator's.
     let key = shell.text(&["key", "create", "own", "--scope", "*", "--tenant", id]);
     let output = shell.command(&["tenant", "list"]).env("COFFERDAM_API_KEY", key.trim()).output();
     let (code, _, err) = said(&output.expect("it ends"));
     assert_eq!((code, err.contains("operator")), (Some(125), true), "{err}");
+    let other =
+        shell.json(&["tenant", "create", "other", "--json"])["id"].as_str().expect("an id").to_owned();
+    let page = said(&shell.run(&["tenant", "list", "--limit", "1"]));
+    assert!(page.2.contains("there are more: --cursor "), "{page:?}");
+    assert_eq!(shell.json(&["tenant", "rm", "--json", &other])["deleted"], true);
     assert_eq!(shell.text(&["tenant", "rm", id]).trim(), id);
     assert_eq!(shell.run(&["tenant", "show", id]).status.code(), Some(125));
 }

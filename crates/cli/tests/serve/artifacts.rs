@@ -41,7 +41,7 @@ fn upload(client: &Client, content: &str) -> String {
     id
 }
 
-fn sha256_of(content: &str) -> String {
+pub(crate) fn sha256_of(content: &str) -> String {
     let mut child =
         Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sha256sum");
     std::io::Write::write_all(&mut child.stdin.take().expect("its input"), content.as_bytes())

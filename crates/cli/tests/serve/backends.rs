@@ -110,6 +110,11 @@ impl Daemon {
         }
         daemon
     }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("its end");
+    }
 }
 
 impl Drop for Daemon {
@@ -148,8 +153,7 @@ fn a_job_whose_daemon_is_killed_is_lost() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(output().contains("from the store"), "{}", output());
-    daemon.child.kill().expect("it runs");
-    daemon.child.wait().expect("its end");
+    daemon.kill();
     let deadline = Instant::now() + Duration::from_secs(60);
     let state = || client.get(&path).json()["status"]["state"].clone();
     while state() == "running" {

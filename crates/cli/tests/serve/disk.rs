@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::invariants;
-use crate::load::{id, job, state, unfinished};
+use crate::load::{id, job, state, wait_for_all};
 use crate::machine::wait_until;
 use crate::server::{Folder, Server};
 use std::fs::{File, OpenOptions};
@@ -78,7 +78,7 @@ fn a_full_disk_refuses_new_work_serves_reads_and_recovers() {
     });
     wait_until("what ran meanwhile has ended", || state(&client, &runs) == "succeeded");
     assert_eq!(job(&client, &runs)["result"]["stdout"], "through\n");
-    wait_until("every job has ended", || unfinished(&client) == 0);
+    wait_for_all(&client);
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
     assert_eq!((counts.jobs, counts.lost), (counts.ended, 0), "{counts:?}");

@@ -49,7 +49,7 @@ fn finished(client: &Client, job: &Value) -> Value {
     entry.unwrap_or_else(|| panic!("{audit}"))["details"].clone()
 }
 
-fn containers(folder: &Path) -> String {
+pub(crate) fn containers(folder: &Path) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-s", "--unix-socket"]).arg(folder.join("socket"));
     let output = curl.arg("http://daemon/containers/json?all=true").output().expect("curl");
@@ -57,7 +57,7 @@ fn containers(folder: &Path) -> String {
 }
 
 /// A container goes a moment after its job has ended.
-fn wait_for_none(folder: &Path) {
+pub(crate) fn wait_for_none(folder: &Path) {
     let deadline = Instant::now() + PATIENCE;
     while containers(folder).contains("cofferdam-sbx-") {
         assert!(Instant::now() < deadline, "{}", containers(folder));

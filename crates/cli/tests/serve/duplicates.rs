@@ -42,7 +42,7 @@ fn two_hundred_duplicates_with_a_kill_between_make_one_job() {
         } else {
             clients.into_iter().for_each(|client| client.join().expect("a client"));
             let client = Client::of(&server);
-            wait_until("it has ended", || crate::load::unfinished(&client) == 0);
+            crate::load::wait_for_all(&client);
             assert_eq!(server.stop(), Some(0));
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::client::Client;
 use crate::invariants;
-use crate::load::{Ids, Load, unfinished};
-use crate::machine::{OwnProgram, wait_until};
+use crate::load::{Ids, Load, wait_for_all};
+use crate::machine::OwnProgram;
 use crate::server::{Folder, Server};
 use std::thread::sleep;
 use std::time::Duration;
@@ -40,13 +40,14 @@ fn nothing_acknowledged_is_lost_by_kills_of_the_server_under_load() {
     let client = Client::of(&server);
     let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
     assert!(acknowledged.len() > kills() / 2, "only {} were acknowledged", acknowledged.len());
-    wait_until("every job has ended", || unfinished(&client) == 0);
+    wait_for_all(&client);
     for id in &acknowledged {
         assert_eq!(client.get(&format!("/v1/jobs/{id}")).status, 200, "I1: {id}");
     }
+    let artifacts = invariants::check_artifacts(&client);
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
-    println!("{done} kills, {} acknowledged, {counts:?}", acknowledged.len());
+    println!("{done} kills, {} acknowledged, {counts:?}, {artifacts} artifacts", acknowledged.len());
     assert_eq!(counts.jobs, counts.ended, "{counts:?}");
     assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
     assert!(counts.retried > 0, "nothing was retried: {counts:?}");
@@ -85,13 +86,14 @@ fn nothing_acknowledged_is_lost_by_kills_of_control_and_workers_under_load() {
     load.stop();
     let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
     assert!(acknowledged.len() > kills() / 2, "only {} were acknowledged", acknowledged.len());
-    wait_until("every job has ended", || unfinished(&client) == 0);
+    wait_for_all(&client);
+    let artifacts = invariants::check_artifacts(&client);
     for worker in workers {
         assert_eq!(worker.stop(), Some(0));
     }
     assert_eq!(control.stop(), Some(0));
     let counts = invariants::check(folder.path(), &acknowledged);
-    println!("{} kills, {} acknowledged, {counts:?}", kills(), acknowledged.len());
+    println!("{} kills, {} acknowledged, {counts:?}, {artifacts} artifacts", kills(), acknowledged.len());
     assert_eq!(counts.jobs, counts.ended, "{counts:?}");
     assert!(counts.lost > 0 && counts.lost < counts.jobs, "the kills hit nothing, or everything: {counts:?}");
     assert!(counts.retried > 0, "nothing was retried: {counts:?}");

@@ -11,7 +11,7 @@ use crate::snapshots::{fork, snapshot};
 use serde_json::json;
 
 /// Every kind of thing, with every kind of name; more of some than are handed over at once.
-const AWKWARD: &str = r#"
+pub(crate) const AWKWARD: &str = r#"
 import os, socket
 os.makedirs('deep/' + '/'.join('d' * 20 for _ in range(100)))
 open('deep/' + 'd' * 20 + '/file', 'w').write('in between')
@@ -38,7 +38,7 @@ print('made')
 "#;
 
 /// What there is, in words.
-const MANIFEST: &str = r#"
+pub(crate) const MANIFEST: &str = r#"
 import hashlib, os, stat
 for at, folders, names in os.walk('/workspace', onerror=print):
     folders.sort()

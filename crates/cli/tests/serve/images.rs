@@ -45,12 +45,12 @@ fn cli(folder: &Path, words: &[String]) -> String {
 }
 
 /// An image that passes `base-tools`, and says who it is.
-fn good(folder: &Path, name: &str, motd: &str) -> String {
+pub(crate) fn good(folder: &Path, name: &str, motd: &str) -> String {
     let bundle = std::fs::read_to_string(format!("/{BUNDLE}")).expect("ca-certificates is installed");
     import(folder, name, &[(BUNDLE, &bundle), ("etc/motd", motd)])
 }
 
-fn start(folder: &Path) -> Server {
+pub(crate) fn start(folder: &Path) -> Server {
     let images = folder.join("images").to_string_lossy().into_owned();
     let options = ["--set", "backends.images=true"];
     Server::start_in(&folder.join("data"), &options, &[("COFFERDAM_IMAGES", &images)])
@@ -60,12 +60,12 @@ fn register(client: &Client, body: &Value) -> Answer {
     client.post("/v1/images", &body.to_string())
 }
 
-fn delete(client: &Client, id: &str) -> u16 {
+pub(crate) fn delete(client: &Client, id: &str) -> u16 {
     client.send("DELETE", &format!("/v1/images/{id}"), "", "").expect("an answer").status
 }
 
 /// The id of an image that could be registered.
-fn registered(client: &Client, body: &Value) -> String {
+pub(crate) fn registered(client: &Client, body: &Value) -> String {
     let made = register(client, body);
     assert_eq!(made.status, 201, "{body}: {made:?}");
     made.json()["id"].as_str().expect("an id").to_owned()

@@ -1,12 +1,18 @@
 //! What must hold after any fault, checked on the store itself and on the machine.
 //!
 //! I1 what was acknowledged exists; I2 a job has at most one end, and came to it by legal steps; I3 it was started
-//! once, and once more for each retry that its caller asked for; I4 nothing of it is left on the machine. And the audit
-//! is whole. (I5, counters of quotas, and I6, artifacts, have nothing to be checked on yet.)
+//! once, and once more for each retry that its caller asked for; I4 nothing of it is left on the machine (which the
+//! tests look for themselves); I5 what is counted for a quota is what a recount finds; I6 every artifact has its bytes,
+//! and its hash is theirs. And the audit is whole.
 
+use crate::artifacts::sha256_of;
+use crate::client::Client;
+use crate::load::LEAVES_AN_ARTIFACT;
+use crate::machine::wait_until;
 use cofferdam_api::{JobRequest, Retries};
 use cofferdam_core::JobState;
 use cofferdam_store::{AuditEntry, JobFilter, JobRecord, Location, Page, Store};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -35,6 +41,7 @@ pub(crate) fn check_at(location: &Location, acknowledged: &[String]) -> Counts {
             assert!(jobs.contains_key(id), "I1: {id} was acknowledged and is not there");
         }
         store.verify_audit(&tenant).await.expect("a whole audit");
+        check_counters(&store, &tenant).await;
         let steps = steps(&store, &tenant).await;
         let mut counts = Counts { jobs: jobs.len(), ..Counts::default() };
         for (id, job) in &jobs {
@@ -42,11 +49,52 @@ pub(crate) fn check_at(location: &Location, acknowledged: &[String]) -> Counts {
             check_starts(id, job, steps.get(id).map_or(&[][..], Vec::as_slice));
             counts.retried += usize::from(job.starts > 1);
             counts.ended += usize::from(job.state.is_final());
-            counts.lost += usize::from(job.state == JobState::Lost);
+            if job.state == JobState::Lost {
+                counts.lost += 1;
+                println!("lost: {id}, {:?}, of {:?} on {:?}", job.message, job.owner, job.worker);
+            }
         }
         store.close().await;
         counts
     })
+}
+
+/// I5. Whatever else is limited is counted anew each time.
+async fn check_counters(store: &Store, tenant: &str) {
+    let bytes = store.recount_artifact_bytes(tenant).await.expect("a recount");
+    assert_eq!(store.artifact_bytes(tenant).await.expect("a count"), bytes, "I5: bytes of artifacts");
+}
+
+/// I6, asked of a server: how many artifacts there are, each with its bytes. Where nothing lived for long enough to
+/// leave one, there is one more job that does.
+pub(crate) fn check_artifacts(client: &Client) -> usize {
+    let mut last = Value::Null;
+    // One that has just started may not have heard of its workers yet, and says so.
+    wait_until("it takes a job", || {
+        let answer = client.post("/v1/jobs?wait_ms=60000", LEAVES_AN_ARTIFACT);
+        last = answer.json();
+        answer.status == 200
+    });
+    assert!(last["result"]["artifacts"][0]["id"].is_string(), "{last}");
+    let (mut count, mut cursor) = (0, String::new());
+    loop {
+        let page = client.get(&format!("/v1/artifacts?limit=500{cursor}")).json();
+        for artifact in
+            page["artifacts"].as_array().expect("artifacts").iter().filter(|a| a["state"] == "ready")
+        {
+            let id = artifact["id"].as_str().expect("an id");
+            let answer = client.get(&format!("/v1/artifacts/{id}/content"));
+            assert_eq!(answer.status, 200, "I6: {artifact}: {answer:?}");
+            assert_eq!(artifact["sha256"], sha256_of(&answer.body), "I6: {artifact}");
+            count += 1;
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(count > 0, "I6: what was just left is not there: {last}");
+    count
 }
 
 /// The figures of a check of sessions that held.
@@ -131,7 +179,7 @@ fn state(entry: &AuditEntry) -> Option<JobState> {
         "job.running" => Some(JobState::Running),
         "job.retried" | "job.requeued" => Some(JobState::Queued),
         "job.finished" => {
-            let details: serde_json::Value = serde_json::from_str(&entry.details).ok()?;
+            let details: Value = serde_json::from_str(&entry.details).ok()?;
             JobState::from_name(details["state"].as_str()?)
         }
         _ => None,

@@ -1,19 +1,26 @@
 //! Clients that send jobs for as long as they are told to, and remember what they were told.
 
 use crate::client::Client;
+use crate::machine::PATIENCE;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Some that answer at once, some that take a while, some that fail, some with much to say, some to be tried again.
-const BODIES: [&str; 5] = [
+/// Some that answer at once, some that take a while, some that fail, some with much to say, some that leave an artifact,
+/// some to be tried again.
+const BODIES: [&str; 6] = [
     r#"{"language":"python","code":"print(1)"}"#,
     r#"{"command":"sleep 0.2; echo slept"}"#,
     r#"{"command":["false"]}"#,
     r#"{"command":"head -c 200000 /dev/zero | tr '\\0' x"}"#,
+    LEAVES_AN_ARTIFACT,
     r#"{"command":"sleep 0.1; echo again","retries":{"max":2,"on":["lost"],"backoff_ms":10}}"#,
 ];
+
+pub(crate) const LEAVES_AN_ARTIFACT: &str =
+    r#"{"command":"seq 1 20000 > .artifacts/numbers; echo $CYNODE_JOB_ID >> .artifacts/numbers"}"#;
 
 /// What was acknowledged so far.
 pub(crate) type Ids = Arc<Mutex<Vec<String>>>;
@@ -58,17 +65,34 @@ fn send(client: &Client, first: usize, stop: &AtomicBool, acknowledged: &Mutex<V
             // It says so when it cannot take work, and is not asked at once again.
             Ok(answer) => {
                 assert_eq!(answer.status, 503, "{answer:?}");
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
             }
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
         round += 1;
     }
 }
 
+/// Waits until every job has ended. There may be very many, so what must not be is that none ends for a while.
+pub(crate) fn wait_for_all(client: &Client) {
+    let (mut least, mut since) = (usize::MAX, Instant::now());
+    loop {
+        let left = unfinished(client);
+        if left == 0 {
+            return;
+        }
+        if left < least {
+            (least, since) = (left, Instant::now());
+        }
+        assert!(since.elapsed() < PATIENCE, "{left} jobs have not ended, and none has for {PATIENCE:?}");
+        // To look costs the server as much as a job does where there are many.
+        std::thread::sleep(Duration::from_millis(if left > 100 { 1_000 } else { 20 }));
+    }
+}
+
 /// The jobs that have not ended. Each is looked at once, in whatever state it is: a job that is tried again goes back
 /// from running to queued, and would be missed by whoever counts the queued ones first and the running ones then.
-pub(crate) fn unfinished(client: &Client) -> usize {
+fn unfinished(client: &Client) -> usize {
     let (mut count, mut cursor) = (0, String::new());
     loop {
         let page = client.get(&format!("/v1/jobs?limit=500{cursor}")).json();

@@ -2,11 +2,13 @@
 
 use crate::client::Client;
 use crate::invariants;
-use crate::load::{Ids, Load, unfinished};
+use crate::load::{Ids, Load, id, job, state, wait_for_all};
 use crate::machine::{OwnProgram, wait_until};
 use crate::postgres;
+use crate::roles::Apart;
 use crate::server::{Folder, Server};
-use cofferdam_store::Location;
+use cofferdam_store::{AuditEvent, Claim, Location, Store};
+use serde_json::json;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -19,8 +21,10 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
     let folders = [Folder::new("plane-a"), Folder::new("plane-b")];
     let token = folders[0].path().join("service.token");
     let shared = token.to_string_lossy().into_owned();
+    let artifacts = folders[0].path().join("shared").to_string_lossy().into_owned();
     let start = |at: usize| {
-        let mut options = vec!["--database", &address, "--lease", "1s"];
+        // A worker ends what nobody has taken over within twice as long: on a busy machine that must not be close.
+        let mut options = vec!["--database", &address, "--lease", "6s", "--artifacts", &artifacts];
         if at > 0 {
             options.extend(["--service-token-file", &shared]);
         }
@@ -51,7 +55,8 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
         load.stop();
     }
     let client = Client::of(&planes[0]).with_key(&key);
-    wait_until("every job has ended", || unfinished(&client) == 0);
+    wait_for_all(&client);
+    println!("{} artifacts", invariants::check_artifacts(&client));
     let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
     for server in workers.into_iter().chain(planes) {
         assert_eq!(server.stop(), Some(0));
@@ -65,6 +70,44 @@ fn two_control_planes_share_a_store_and_either_may_be_killed() {
         "no worker was killed, so nothing is lost: {counts:?}"
     );
     program.wait_until_gone();
+}
+
+/// Its worker certainly never had it, so that it is not lost: it runs when there is room again.
+#[test]
+fn a_job_whose_plane_died_before_it_told_the_worker_is_begun_after_all() {
+    let apart = Apart::with("untold", &[]);
+    let _worker = apart.worker(&["--slots", "1"]);
+    let first = apart.client.post("/v1/jobs", r#"{"command":"sleep 8; echo one"}"#).json();
+    wait_until("it runs", || state(&apart.client, &id(&first)) == "running");
+    let waits = id(&apart.client.post("/v1/jobs", r#"{"command":"echo two"}"#).json());
+    let list = apart.client.get("/v1/workers").json();
+    let worker = list["workers"][0]["id"].as_str().expect("an id").to_owned();
+    // What a plane has done by then that dies between its two steps.
+    claim(&apart.folder, &waits, "pla-gone", &worker);
+    assert_eq!(state(&apart.client, &waits), "running");
+    wait_until("it has ended", || !["running", "queued"].contains(&state(&apart.client, &waits).as_str()));
+    let done = job(&apart.client, &waits);
+    assert_eq!((&done["status"]["state"], &done["attempts"]), (&json!("succeeded"), &json!(1)), "{done}");
+    assert_eq!(done["result"]["stdout"], "two\n", "{done}");
+}
+
+fn claim(folder: &Folder, id: &str, owner: &str, worker: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store =
+            Store::open(&Location::Sqlite(folder.path().join("cofferdam.db"))).await.expect("a store");
+        let event = AuditEvent {
+            at_ms: 0,
+            kind: "job.running",
+            actor: "system".to_owned(),
+            resource: id.to_owned(),
+            details: json!({"worker": worker, "attempt": 1}),
+        };
+        let (owner, worker) = (owner.to_owned(), worker.to_owned());
+        let claim = Claim { owner, worker, lease_ms: 1, room: None, most_running: None };
+        store.claim(id.to_owned(), claim, event).await.expect("a claim");
+        store.close().await;
+    });
 }
 
 #[test]
@@ -84,7 +127,8 @@ fn a_postgres_that_restarts_under_load_costs_nothing_that_was_acknowledged() {
     let before = acknowledged.lock().expect("ids").len();
     wait_until("it goes on", || acknowledged.lock().expect("ids").len() > before + 5);
     load.stop();
-    wait_until("every job has ended", || unfinished(&client) == 0);
+    wait_for_all(&client);
+    println!("{} artifacts", invariants::check_artifacts(&client));
     let acknowledged = std::mem::take(&mut *acknowledged.lock().expect("ids"));
     assert_eq!(server.stop(), Some(0));
     let counts = invariants::check_at(&Location::Postgres(address), &acknowledged);

@@ -30,9 +30,14 @@ impl Apart {
     }
 
     pub(crate) fn worker(&self, options: &[&str]) -> Server {
+        self.worker_with(options, &[])
+    }
+
+    /// With some variables in its environment.
+    pub(crate) fn worker_with(&self, options: &[&str], variables: &[(&str, &str)]) -> Server {
         let before = self.ready();
         let token = self.folder.path().join("service.token");
-        let worker = Server::start_worker(program(), &[&self.control], &token, options);
+        let worker = Server::start_worker_with(&[&self.control], &token, options, variables);
         wait_until("the worker is registered", || self.ready() > before);
         worker
     }
@@ -251,7 +256,12 @@ fn a_run_is_made_once_and_belongs_to_the_newest_claim() {
     assert_eq!((send("GET", path, "").status, create(1, 7), create(2, 8)), (404, 409, 201), "over is over");
     assert_eq!(send("DELETE", &format!("{path}?attempt=2&fence=8"), "").status, 204);
     wait_until("it is ended with its run", || processes_with("314.151") == 0);
-    let other = order(3, 9).replace("wrk-", "wrk-x");
+    let bar =
+        |attempt, fence| send("POST", &format!("{path}/bar?attempt={attempt}&fence={fence}"), "").status;
+    assert_eq!((bar(2, 9), bar(3, 9)), (409, 204), "one was begun, the other was not");
+    assert_eq!((create(3, 8), create(3, 9), create(3, 10)), (409, 409, 201), "only a newer claim begins it");
+    assert_eq!((bar(3, 11), send("DELETE", &format!("{path}?attempt=3&fence=10"), "").status), (409, 204));
+    let other = order(4, 12).replace("wrk-", "wrk-x");
     assert_eq!(send("POST", "/runs", &other).status, 503, "it is meant for another worker");
 }
 
@@ -314,7 +324,7 @@ fn two_hundred_at_once_never_go_beyond_what_the_workers_have() {
         for client in clients {
             assert_eq!(client.join().expect("a client"), 202);
         }
-        wait_until("all have ended", || crate::load::unfinished(&apart.client) == 0);
+        crate::load::wait_for_all(&apart.client);
         is_over.store(true, Ordering::Relaxed);
         let (most, most_claimed) = watcher.join().expect("the watcher");
         assert!(most <= 4 && most_claimed <= 4, "{most} ran and {most_claimed} were claimed at once");

@@ -1,4 +1,4 @@
-//! Tests and builds with real tools in the sandbox: make and gcc, prove, sh, Python's unittest and node.
+//! Tests and builds with real tools in the sandbox: make and gcc, prove, sh, Python's unittest, pytest and node.
 
 use crate::artifacts::{run, text};
 use crate::client::Client;
@@ -136,6 +136,42 @@ fn real_tools_report_what_passes_fails_and_does_not_end() {
     let job = run(&client, &json!({"kind": "test", "files": [file("test_x.py", dies)]}));
     assert_eq!(sums(&job), ["failed", "unknown", "truncated"], "{job}");
     assert_eq!(job["result"]["exit_code"], 0);
+}
+
+/// With a folder that is told from one of unittest by its `conftest.py`.
+#[test]
+fn pytest_reports_what_passes_fails_is_skipped_and_does_not_end() {
+    let (_folder, server) = server();
+    let client = Client::of(&server);
+    let run_it = |code: &str| {
+        run(&client, &json!({"kind": "test", "files": [file("conftest.py", ""), file("test_x.py", code)]}))
+    };
+    let passes = run_it("def test_ok(): assert True\n");
+    assert_eq!(sums(&passes), ["succeeded", "passed", "complete"], "{passes}");
+    let told = report(&passes);
+    assert_eq!((&told["tool"], &told["detected_by"]), (&json!("pytest"), &json!("conftest.py")));
+
+    let mixed = "import pytest\ndef test_ok(): pass\ndef test_bad(): assert 1 == 2, 'they <differ> & more'\n\
+                 @pytest.mark.skip(reason='not today')\ndef test_later(): pass\n\
+                 @pytest.fixture\ndef broken(): raise RuntimeError('no fixture')\ndef test_errored(broken): pass\n";
+    let job = run_it(mixed);
+    assert_eq!(sums(&job), ["failed", "failed", "complete"], "{job}");
+    let counts = json!({"total": 4, "passed": 1, "failed": 1, "skipped": 1, "errored": 1});
+    assert_eq!(report(&job)["counts"], counts, "{job}");
+    let bad = report(&job)["tests"].as_array().expect("tests").iter().find(|test| test["status"] == "failed");
+    assert!(bad.expect("a failure")["message"].to_string().contains("they <differ> & more"), "{job}");
+
+    // It writes its report at its end, which does not come; that it exits with 0 is no success.
+    let dies = run_it("import os\ndef test_before(): pass\ndef test_dies(): os._exit(0)\n");
+    assert_eq!(sums(&dies), ["failed", "unknown", "missing"], "{dies}");
+    // One that the tests themselves have written is not believed beside an exit code that says otherwise.
+    let forged = run_it(
+        "import os\ndef test_forges():\n    \
+         open('/tmp/cofferdam-report.xml', 'w').write('<testsuite><testcase name=\"a\"/></testsuite>')\n    os._exit(3)\n",
+    );
+    assert_eq!(sums(&forged)[..2], ["failed", "failed"], "{forged}");
+    let empty = run_it("x = 1\n");
+    assert_eq!(sums(&empty)[..2], ["failed", "failed"], "{empty}");
 }
 
 /// Exit code and report that do not agree, reports that are missing, old, or no reports at all.

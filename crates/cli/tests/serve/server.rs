@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// A folder that goes with the test.
 pub(crate) struct Folder(PathBuf);
@@ -57,7 +58,17 @@ impl Server {
 
     /// The same, with its log in a file.
     pub(crate) fn start_logging(data: &Path, options: &[&str], log: &Path) -> Self {
-        Self::start_with(data, options, &[], std::fs::File::create(log).expect("a log").into())
+        Self::start_logging_in(data, options, &[], log)
+    }
+
+    /// The same with some variables in its environment.
+    pub(crate) fn start_logging_in(
+        data: &Path,
+        options: &[&str],
+        variables: &[(&str, &str)],
+        log: &Path,
+    ) -> Self {
+        Self::start_with(data, options, variables, std::fs::File::create(log).expect("a log").into())
     }
 
     /// `control`, with its log in a file.
@@ -96,7 +107,17 @@ impl Server {
 
     /// Starts a worker on a free port, for control planes.
     pub(crate) fn start_worker(program: &Path, controls: &[&Self], token: &Path, options: &[&str]) -> Self {
-        Self::start_worker_in(program, controls, token, options, Stdio::inherit())
+        Self::start_worker_in(program, controls, token, options, &[], Stdio::inherit())
+    }
+
+    /// The same with some variables in its environment.
+    pub(crate) fn start_worker_with(
+        controls: &[&Self],
+        token: &Path,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        Self::start_worker_in(program(), controls, token, options, variables, Stdio::inherit())
     }
 
     /// The same, with its log in a file.
@@ -108,7 +129,7 @@ impl Server {
         log: &Path,
     ) -> Self {
         let log = std::fs::File::create(log).expect("a log");
-        Self::start_worker_in(program, controls, token, options, log.into())
+        Self::start_worker_in(program, controls, token, options, &[], log.into())
     }
 
     fn start_worker_in(
@@ -116,6 +137,7 @@ impl Server {
         controls: &[&Self],
         token: &Path,
         options: &[&str],
+        variables: &[(&str, &str)],
         stderr: Stdio,
     ) -> Self {
         let token = token.to_string_lossy().into_owned();
@@ -123,7 +145,7 @@ impl Server {
         let mut words = vec!["worker", "--service-token-file", &token, "--listen", "127.0.0.1:0"];
         controls.iter().for_each(|url| words.extend(["--control", url]));
         words.extend(["--log-level", "warn"]);
-        Self::spawn(program, &[&words, options].concat(), &[], stderr)
+        Self::spawn(program, &[&words, options].concat(), variables, stderr)
     }
 
     fn spawn(program: &Path, words: &[&str], variables: &[(&str, &str)], stderr: Stdio) -> Self {
@@ -189,7 +211,20 @@ fn address(stdout: &mut BufReader<ChildStdout>, before: &str) -> Option<SocketAd
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+/// Ends a process of a test. One that is killed writes no profile of what it has run, so where that is wanted it is
+/// asked first.
+pub(crate) fn end(child: &mut Child) {
+    if std::env::var_os("LLVM_PROFILE_FILE").is_some() && matches!(child.try_wait(), Ok(None)) {
+        let _ = Command::new("kill").arg(child.id().to_string()).status();
+        let deadline = Instant::now() + Duration::from_secs(40);
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }

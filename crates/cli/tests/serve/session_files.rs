@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::machine::wait_until;
 use crate::server::{Folder, Server, program};
+use crate::watches::check_watch;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -94,7 +95,7 @@ impl Bed {
 }
 
 /// The status, and the length that it says.
-fn head(answer: &mut BufReader<TcpStream>) -> (u16, Option<usize>) {
+pub(crate) fn head(answer: &mut BufReader<TcpStream>) -> (u16, Option<usize>) {
     let (mut status, mut length, mut line) = (0, None, String::new());
     while answer.read_line(&mut line).expect("a head") > 2 {
         if status == 0 {
@@ -292,78 +293,10 @@ fn files_are_found_by_name_and_by_content() {
     assert_eq!(bed.client.get(&bed.path("files/search?path=missing&name=a")).status, 404);
 }
 
-/// Events of a stream: name, id, data.
-struct Events(BufReader<TcpStream>);
-
-impl Events {
-    fn open(bed: &Bed, rest: &str, headers: &str) -> Self {
-        let stream = bed.client.open("GET", &bed.path(rest), headers, "").expect("a connection");
-        let mut answer = BufReader::new(stream);
-        assert_eq!(head(&mut answer).0, 200);
-        Self(answer)
-    }
-
-    fn next(&mut self) -> (String, String, Value) {
-        let (mut name, mut id, mut data, mut line) =
-            (String::new(), String::new(), Value::Null, String::new());
-        loop {
-            line.clear();
-            assert!(self.0.read_line(&mut line).expect("a line") > 0, "the stream ended");
-            if let Some(value) = line.strip_prefix("event: ") {
-                name = value.trim().to_owned();
-            } else if let Some(value) = line.strip_prefix("id: ") {
-                id = value.trim().to_owned();
-            } else if let Some(value) = line.strip_prefix("data: ") {
-                data = serde_json::from_str(value).expect("JSON");
-            } else if line.trim().is_empty() && !name.is_empty() {
-                return (name, id, data);
-            }
-        }
-    }
-
-    /// Until one of this path and name, leaving out what was only written to.
-    fn until(&mut self, last: &str) -> Vec<(String, String)> {
-        let mut seen = Vec::new();
-        loop {
-            let (name, id, data) = self.next();
-            let what = format!("{name} {}", data["path"].as_str().unwrap_or_default());
-            if name != "modified" {
-                seen.push((what.clone(), id));
-            }
-            if what == last {
-                return seen;
-            }
-        }
-    }
-}
-
 #[test]
 fn changes_are_told_in_order_and_again_to_who_was_cut_off() {
     let bed = Bed::new();
-    bed.shell("mkdir -p w/old; ln -s /tmp w/way");
-    let mut events = Events::open(&bed, "files/watch?path=w", "");
-    let (name, _, data) = events.next();
-    assert_eq!((name.as_str(), &data["path"]), ("ready", &json!("/workspace/w")));
-    bed.shell("cd w; echo 1 > a; mv a b; mkdir new; rm b; touch way/unseen; echo 2 > old/c");
-    let seen = events.until("created old/c");
-    let names: Vec<_> = seen.iter().map(|(what, _)| what.as_str()).collect();
-    assert_eq!(names, ["created a", "moved b", "created new", "removed b", "created old/c"]);
-    drop(events);
-    // Meanwhile, and then from the second on.
-    bed.shell("echo 3 > w/new/d; rm w/new/d");
-    let resume = format!("Last-Event-ID: {}\r\n", seen[1].1);
-    let mut again = Events::open(&bed, "files/watch?path=w", &resume);
-    let names: Vec<_> = again.until("removed new/d").into_iter().map(|(what, _)| what).collect();
-    assert_eq!(names, ["created new", "removed b", "created old/c", "created new/d", "removed new/d"]);
-    // Who was away for too long is told so.
-    let mut late = Events::open(&bed, "files/watch?path=w", "Last-Event-ID: 1\r\n");
-    assert_eq!(late.next().0, "truncated");
-    bed.shell("rm -r w");
-    assert!(again.until("gone /workspace/w").iter().any(|(what, _)| what == "removed old"));
-    for (path, status) in [("missing", 404), ("file", 422)] {
-        bed.shell("echo x > file");
-        assert_eq!(bed.client.get(&bed.path(&format!("files/watch?path={path}"))).status, status, "{path}");
-    }
+    check_watch(&bed.client, &bed.session);
 }
 
 /// Exchanges a folder and a link, again and again, as fast as it can.

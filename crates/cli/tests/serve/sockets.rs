@@ -5,15 +5,15 @@ use crate::server::{Folder, Server};
 use crate::socket::{BINARY, Heard, Socket, TEXT, open};
 use serde_json::{Value, json};
 
-struct Bed {
+pub(crate) struct Bed {
     _folder: Folder,
-    server: Server,
-    client: Client,
-    session: String,
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) session: String,
 }
 
 impl Bed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = Folder::new("sockets");
         let server = Server::start(folder.path(), &["--slots", "32", "--memory", "64g"]);
         let client = Client::of(&server);
@@ -35,21 +35,21 @@ impl Bed {
         self.start(&json!({"command": ["bash", "--norc", "-i"], "terminal": {"rows": 24, "columns": 80}}))
     }
 
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         format!("X-API-Key: {}\r\n", self.server.key)
     }
 
-    fn open(&self, path: &str, query: &str) -> Socket {
+    pub(crate) fn open(&self, path: &str, query: &str) -> Socket {
         let opened = open(self.server.address, &format!("{path}/ws{query}"), &self.key());
         opened.unwrap_or_else(|refused| panic!("{path}: {refused:?}"))
     }
 
-    fn refused(&self, path: &str, headers: &str) -> (u16, Value) {
+    pub(crate) fn refused(&self, path: &str, headers: &str) -> (u16, Value) {
         let (status, body) = open(self.server.address, path, headers).expect_err(path);
         (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("not JSON: {body}")))
     }
 
-    fn ticket(&self, path: &str, body: &str) -> String {
+    pub(crate) fn ticket(&self, path: &str, body: &str) -> String {
         let made = self.client.post(&format!("{path}/tickets"), body);
         assert_eq!(made.status, 201, "{made:?}");
         made.json()["url"].as_str().expect("an address").to_owned()
@@ -230,7 +230,11 @@ fn a_ticket_is_for_one_page_one_process_and_one_time() {
         );
     };
     denied(&url, &own, "used before");
-    denied(&bed.ticket(&path, "{}").replace(&path, &other), &own, "not made here, or not for this process");
+    denied(
+        &bed.ticket(&path, "{}").replace(&path, &other),
+        &own,
+        "not made here, or not for this connection",
+    );
     denied(&format!("{path}/ws?ticket=1.2.3"), &own, "not made here");
     denied(&bed.ticket(&path, "{}"), "Origin: https://app.example\r\n", "app.example");
     let named = || bed.ticket(&path, r#"{"origin":"https://app.example"}"#);

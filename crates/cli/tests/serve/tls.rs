@@ -1,6 +1,6 @@
 //! Control and workers over TLS, each with a certificate that the other checks.
 
-use crate::server::Folder;
+use crate::server::{Folder, end};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,8 +9,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        end(&mut self.0);
     }
 }
 

@@ -167,9 +167,11 @@ impl Control {
         }
         let nothing = Demand { cpus_millis: 0, memory_bytes: 0, ..anywhere.clone() };
         if !fleet.could_fit(&nothing) {
-            let why =
-                "no worker that is there has it; an operator names those that are on (backends.enabled)";
-            return Err(ControlError::Unsupported { field: "backend", why });
+            let why = format!(
+                "no worker that is there has {}; an operator turns it on (backends.enabled, or worker --backend {0})",
+                demand.backend
+            );
+            return Err(ControlError::Unsupported { field: "backend", why: why.into() });
         }
         let small = Demand { memory_bytes: 0, ..anywhere };
         let (field, value, fix) = match fleet.could_fit(&small) {

@@ -74,7 +74,8 @@ impl Control {
             None => Err(ControlError::Unsupported {
                 field: "execution_mode",
                 why: "docker-sandbox needs a worker with docker or podman; an operator turns one on \
-                      (backends.enabled = [\"native\", \"docker\"] and backends.images = true)",
+                      (backends.enabled = [\"native\", \"docker\"] and backends.images = true)"
+                    .into(),
             }),
         }
     }

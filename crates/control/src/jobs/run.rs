@@ -82,7 +82,8 @@ impl Control {
                 () = handle.taken_away() => None,
             },
         };
-        if matches!(end, Some(RunEnd::Unstarted { .. })) {
+        // That nobody ever asked it to begin is not the worker's fault.
+        if !is_begun && matches!(end, Some(RunEnd::Unstarted { .. })) {
             self.parts.fleet.mark_unwilling(&worker_id);
         }
         // The room is free when the sandbox is gone, whatever the store says.

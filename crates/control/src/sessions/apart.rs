@@ -6,7 +6,7 @@ use crate::worker::Capacity;
 use crate::{Control, Result, now_ms};
 use cofferdam_api::WorkerSession;
 use cofferdam_core::EndCause;
-use cofferdam_store::{Begun, BegunSession, EndedSession, PauseBegun, SessionEnd};
+use cofferdam_store::{Begun, BegunSession, EndedSession, PauseBegun, SessionEnd, SessionPlace};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -76,6 +76,24 @@ impl Control {
             }
         }
         Ok(not_yours)
+    }
+
+    /// Ends sessions that a worker says have lost their sandboxes, as far as they are its own. Those that are left over are
+    /// listed again with its next word.
+    pub(crate) async fn end_lost_of(&self, worker: &str, sessions: &[WorkerSession]) -> Result<()> {
+        let lost = sessions.iter().filter_map(|session| Some((session, session.lost.as_deref()?)));
+        let mut ended = Vec::new();
+        for (WorkerSession { id, generation, .. }, cause) in lost.take(AT_ONCE) {
+            let place = self.parts.store.session_place(id).await?;
+            let is_there = |place: &SessionPlace| {
+                place.has_sandbox && place.worker == worker && place.generation == *generation
+            };
+            if let Some(place) = place.filter(is_there) {
+                ended.extend(self.end_gone(place.tenant, id, cause).await?);
+            }
+        }
+        self.let_go_soon(ended);
+        Ok(())
     }
 
     /// Has the sessions of a worker archived that are to be kept when it stops, without waiting for it.

@@ -1,7 +1,9 @@
 //! The files of sessions, without their sandboxes: written under a key of their own, read back, and swept away.
 
+use super::archive_seen::{Seen, watch_over};
+use super::together::Together;
 use crate::artifacts::over_quota;
-use crate::session_worker::{FileReader, Placed, SessionFailure};
+use crate::session_worker::{FileReader, Placed, SessionFailure, SessionWorker};
 use crate::worker::Worker;
 use crate::{Control, ControlError, Result, now_ms};
 use cofferdam_artifacts::{Name, ObjectKey};
@@ -31,6 +33,8 @@ pub(super) enum Source {
     Live {
         worker: Arc<dyn Worker>,
         placed: Placed,
+        /// Others that are to have the same.
+        together: Option<Together>,
     },
     Kept(ArchiveRecord),
 }
@@ -51,17 +55,17 @@ impl Control {
         take: impl FnOnce(FileReader) -> F + Send,
     ) -> Result<T> {
         match source {
-            Source::Kept(archive) => take(self.open_archive(archive)?).await,
-            Source::Live { worker, placed } => {
+            Source::Kept(archive) => {
+                let (from, seen) = self.open_archive(archive)?;
+                let taken = take(from).await;
+                seen.judge(taken)
+            }
+            Source::Live { worker, placed, .. } => {
                 let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
                 let held = sessions.hold(placed).await.map_err(unkept)?;
-                let (reader, writer) = tokio::io::duplex(BETWEEN);
-                let (saved, taken) =
-                    tokio::join!(sessions.save(placed, Box::new(writer), most), take(Box::new(reader)));
+                let read = read_live(sessions, placed, most, take).await;
                 drop(held);
-                // Whoever took it knows only that it ended too early.
-                saved.map_err(unkept)?;
-                taken
+                read
             }
         }
     }
@@ -75,19 +79,18 @@ impl Control {
         into: &Placed,
     ) -> Result<()> {
         let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
-        if let Source::Live { worker: owner, placed } = source
-            && Arc::ptr_eq(owner, worker)
-        {
-            let held = sessions.hold(placed).await.map_err(unkept)?;
-            let copied = sessions.copy(placed, into).await;
-            drop(held);
-            match copied {
+        let take = |from: FileReader| async { sessions.restore(into, from).await.map_err(unkept) };
+        let Source::Live { worker: owner, placed, together: Some(together) } = source else {
+            return self.read_source(source, u64::MAX, take).await;
+        };
+        let _held = together.still().await?;
+        if Arc::ptr_eq(owner, worker) {
+            match sessions.copy(placed, into).await {
                 Err(failure) if failure.code == "unsupported" => {}
                 done => return done.map_err(unkept),
             }
         }
-        let take = |from: FileReader| async { sessions.restore(into, from).await.map_err(unkept) };
-        self.read_source(source, u64::MAX, take).await
+        read_live(owner.sessions().ok_or(super::context_restart::UNREACHABLE)?, placed, u64::MAX, take).await
     }
 
     /// Writes files away for a session or a snapshot. They have a record that says that they are not wanted yet.
@@ -139,13 +142,14 @@ impl Control {
         self.sweep_archives_soon();
     }
 
-    pub(super) fn open_archive(&self, archive: &ArchiveRecord) -> Result<FileReader> {
+    /// Opens what was kept. What is found to be wrong with it is known here, whatever its reader says.
+    pub(super) fn open_archive(&self, archive: &ArchiveRecord) -> Result<(FileReader, Seen)> {
         let vault = &self.artifacts()?.vault;
         let name = Name::new(&archive.tenant, &archive.owner, &archive.attempt)?;
         let about = cofferdam_artifacts::archive_about(&archive.owner);
         let key = vault.master().unwrap(&archive.wrapped_key, &about)?;
         let size = u64::try_from(archive.size_bytes).unwrap_or(0);
-        Ok(Box::new(vault.read(name, key, size, 0..size).into_reader()))
+        Ok(watch_over(vault.read(name, key, size, 0..size).into_reader()))
     }
 
     /// Has the sweep look at what was just given up.
@@ -232,6 +236,20 @@ pub(crate) struct Forgetting {
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Has the files of a session that stands still read, by one who takes the stream.
+async fn read_live<T, F: Future<Output = Result<T>> + Send>(
+    sessions: &dyn SessionWorker,
+    placed: &Placed,
+    most: u64,
+    take: impl FnOnce(FileReader) -> F + Send,
+) -> Result<T> {
+    let (reader, writer) = tokio::io::duplex(BETWEEN);
+    let (saved, taken) = tokio::join!(sessions.save(placed, Box::new(writer), most), take(Box::new(reader)));
+    // Whoever took it knows only that it ended too early.
+    saved.map_err(unkept)?;
+    taken
+}
+
 /// Why files could not be kept or put back.
 pub(super) fn unkept(failure: SessionFailure) -> ControlError {
     let SessionFailure { code, message } = failure;
@@ -240,7 +258,10 @@ pub(super) fn unkept(failure: SessionFailure) -> ControlError {
             let (path, why) = message.split_once(": ").unwrap_or(("", &message));
             InvalidValue::new("files", path, why).into()
         }
-        "unsupported" => ControlError::Unsupported { field: "mode", why: "its worker cannot do that" },
+        "archive_refused" => ControlError::Kept { why: message.trim_start_matches(": ").to_owned() },
+        "unsupported" => ControlError::Unsupported { field: "mode", why: message.into() },
+        // It was there when the session was made.
+        "image_not_found" => ControlError::Conflict { text: message },
         "session_gone" | "session_stale" => super::context_restart::UNREACHABLE,
         _ => ControlError::Unavailable(message),
     }

@@ -4,7 +4,7 @@ use super::archive::Source;
 use crate::dispatch::{Room, over_running};
 use crate::fleet::signed;
 use crate::jobs::{check_metadata, demand};
-use crate::secrets::{check_secrets, names};
+use crate::secrets::{check_job_secrets, names};
 use crate::session_worker::{
     Placed, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker,
 };
@@ -22,6 +22,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tracing::Instrument;
 
 /// A session is kept as ready, if its sandbox is made by then; otherwise as being made.
 const AT_ONCE: Duration = Duration::from_millis(20);
@@ -58,6 +59,8 @@ impl Control {
             self.artifacts()?;
         }
         let ttl = self.ttl(request.ttl_seconds)?;
+        let profile = request.profile.clone();
+        self.settle_session_image(permit, &mut request).await?;
         let (limits, like_job) = self.session_limits(&mut request)?;
         let name = idempotency.map(|(name, body_hash)| Idempotency { route: ROUTE, name, body_hash });
         if let Some(name) = &name
@@ -90,7 +93,9 @@ impl Control {
             agent: request.agent.clone().or_else(|| permit.principal().agent.clone()),
             task_id: task_id.as_str().to_owned(),
             spec: serde_json::to_string(&request).map_err(|e| ControlError::Unavailable(e.to_string()))?,
-            terms: Terms::new(self.parts.policy.version(), &limits, Default::default()).write(),
+            terms: Terms::new(self.parts.policy.version(), &limits, Default::default())
+                .on(request.image.as_deref())
+                .write(),
             created_at_ms: now,
             expires_at_ms: now.saturating_add(ttl),
             idle_ms: request.idle_timeout_seconds.map(|seconds| signed(seconds.saturating_mul(1000))),
@@ -107,8 +112,12 @@ impl Control {
             wrapped_key,
         };
         let order = SessionOrder { id: id.clone(), task_id, generation: FIRST, request };
-        let inside = Inside { source, secrets, key };
-        let id = self.start_session(permit, session, order, room, name, inside).await?;
+        let inside = Inside { source, secrets, key, profile };
+        let (control, by) = (self.clone(), permit.clone());
+        // Whoever asked may go away while a container is made: then it is made all the same, or ended.
+        let made = async move { control.start_session(&by, session, order, room, name, inside).await };
+        let made = tokio::spawn(made.in_current_span()).await;
+        let id = made.map_err(|error| ControlError::Unavailable(error.to_string()))??;
         self.get_session(permit, &id).await
     }
 
@@ -135,6 +144,15 @@ impl Control {
         Ok(signed(seconds.saturating_mul(1000)))
     }
 
+    /// Refuses what a job could not run on either, and puts an image into the place of a profile, as for a job.
+    async fn settle_session_image(&self, permit: &Permit, request: &mut SessionRequest) -> Result<()> {
+        let mut job = like_job(request);
+        self.parts.settings.backends.check(&job)?;
+        self.settle_profile(permit, &mut job).await?;
+        (request.image, request.profile) = (job.image, job.profile);
+        Ok(())
+    }
+
     /// Fills in what the request leaves open, as for a job, and says what that comes to.
     pub(super) fn session_limits(&self, request: &mut SessionRequest) -> Result<(Limits, JobRequest)> {
         let mut job = like_job(request);
@@ -158,7 +176,7 @@ impl Control {
         let worker = Arc::clone(&room.at.worker);
         let sessions = worker.sessions().ok_or(ControlError::Unsupported {
             field: "sessions",
-            why: "the workers of this server run jobs only",
+            why: "the workers of this server run jobs only".into(),
         })?;
         let id = order.id.clone();
         let worker_id = room.at.worker_id.clone();
@@ -168,9 +186,18 @@ impl Control {
         if let Some(names) = names(order.request.secrets.as_ref()) {
             details["secrets_attached"] = names;
         }
+        if let Some(profile) = &inside.profile {
+            details["profile"] = json!(profile);
+            details["image"] = json!(order.request.image);
+        }
         let event = self.event(permit, "session.created", id.as_str(), details);
         let (tenant, key) = (session.tenant.clone(), id.to_string());
-        let (output_bytes, disk_bytes) = (order.request.limits.output_bytes, order.request.limits.disk_bytes);
+        let output_bytes = order.request.limits.output_bytes;
+        let asked = Asked {
+            disk_bytes: order.request.limits.disk_bytes,
+            image: order.request.image.clone(),
+            has_secrets: !inside.secrets.is_empty(),
+        };
         let step_key = inside.key.clone();
         let mut start = Box::pin(self.start_inside(&worker, sessions, order, inside));
         let early = tokio::time::timeout(AT_ONCE, &mut start).await.ok();
@@ -179,9 +206,18 @@ impl Control {
         }
         if let Some(Err(failure)) = early {
             self.parts.fleet.mark_unwilling_if(&worker_id, &failure);
-            return Err(unmade(failure, disk_bytes));
+            return Err(unmade(failure, &asked));
         }
-        let accepted = self.parts.store.create_session(session, claim, name, event).await;
+        let is_early = early.is_some();
+        let mut started = early;
+        let mut accepting = Box::pin(self.parts.store.create_session(session, claim, name, event));
+        let accepted = loop {
+            tokio::select! {
+                accepted = &mut accepting => break accepted,
+                // It goes on meanwhile: a session that is copied stands still for it.
+                done = &mut start, if started.is_none() => started = Some(done),
+            }
+        };
         match accepted {
             Ok(SessionAccepted::New) => {
                 self.parts.rooms.put(&key, room, output_bytes);
@@ -206,10 +242,14 @@ impl Control {
                 };
             }
         }
-        if early.is_some() {
+        if is_early {
             return Ok(key);
         }
-        match start.await {
+        let started = match started {
+            Some(started) => started,
+            None => start.await,
+        };
+        match started {
             Ok(SessionStarted { sandbox_id }) => {
                 let event =
                     self.event(permit, "session.ready", id.as_str(), json!({"sandbox_id": sandbox_id}));
@@ -226,7 +266,7 @@ impl Control {
             Err(failure) => {
                 self.parts.fleet.mark_unwilling_if(&worker_id, &failure);
                 self.fail_session(permit, &id, &failure).await;
-                Err(unmade(failure, disk_bytes))
+                Err(unmade(failure, &asked))
             }
         }
     }
@@ -239,13 +279,16 @@ impl Control {
         order: SessionOrder,
         inside: Inside,
     ) -> std::result::Result<SessionStarted, SessionFailure> {
-        let Inside { source, secrets, key: _ } = inside;
+        let Inside { source, secrets, key: _, profile: _ } = inside;
         let placed = Placed { id: order.id.clone(), generation: order.generation };
         let started = sessions.start(order).await?;
         let put = async {
             if let Some(source) = source {
                 let put = self.put_source(&source, worker, &placed).await;
-                put.map_err(|error| SessionFailure::new("files", error.to_string()))?;
+                put.map_err(|error| match error {
+                    ControlError::Kept { why } => SessionFailure::new(KEPT_WRONG, why),
+                    error => SessionFailure::new("files", error.to_string()),
+                })?;
             }
             match secrets.is_empty() {
                 true => Ok(()),
@@ -277,13 +320,25 @@ impl Control {
     }
 }
 
-fn unmade(failure: SessionFailure, disk_bytes: Option<u64>) -> ControlError {
+/// Of a failure: what was kept is not what was written.
+const KEPT_WRONG: &str = "kept_wrong";
+
+fn unmade(failure: SessionFailure, asked: &Asked) -> ControlError {
     let SessionFailure { code, message } = failure;
     match code.as_str() {
         // What single limits cannot say was looked at before; what is left is a disk that the machine has not got.
-        "invalid" | "unsupported" => {
-            let value = disk_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+        "invalid" => {
+            let value = asked.disk_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
             InvalidValue::new("limits.disk_bytes", value, message).into()
+        }
+        KEPT_WRONG => ControlError::Kept { why: message },
+        // Backends were looked at before, too: this one cannot have such a disk. Who has secrets has asked for none.
+        "unsupported" => {
+            let field = if asked.has_secrets { "secrets" } else { "limits.disk_bytes" };
+            ControlError::Unsupported { field, why: message.into() }
+        }
+        "image_not_found" => {
+            InvalidValue::new("image", asked.image.as_deref().unwrap_or_default(), message).into()
         }
         _ => ControlError::Unavailable(format!("the sandbox could not be made: {message}")),
     }
@@ -293,12 +348,21 @@ pub(super) fn no_room() -> ControlError {
     ControlError::Unavailable("no worker has room for another session now".to_owned())
 }
 
+/// What a sandbox may not be made for.
+struct Asked {
+    disk_bytes: Option<u64>,
+    image: Option<String>,
+    has_secrets: bool,
+}
+
 /// What a session has in it from the start.
 struct Inside {
     source: Option<Source>,
     secrets: Vec<SecretFile>,
     /// Of its steps.
     key: Option<ObjectKey>,
+    /// What its image was asked for as, for the audit.
+    profile: Option<String>,
 }
 
 /// A job that wants of a worker what a session does.
@@ -309,22 +373,16 @@ pub fn like_job(request: &SessionRequest) -> JobRequest {
         env: request.env.clone(),
         network_policy: request.network_policy.clone(),
         worker_labels: request.worker_labels.clone(),
+        backend: request.backend.clone(),
+        image: request.image.clone(),
+        profile: request.profile.clone(),
+        secrets: request.secrets.clone(),
         ..JobRequest::default()
     }
 }
 
 /// What nobody else looks at.
 fn check(request: &SessionRequest) -> Result<()> {
-    let unsupported = |field, why| Err(ControlError::Unsupported { field, why });
-    if request.backend.as_deref().is_some_and(|backend| backend != "native" && backend != "direct") {
-        return unsupported("backend", "the only backend is native");
-    }
-    if request.image.as_deref().is_some_and(|image| image != "host") {
-        return unsupported("image", "the only image is host");
-    }
-    if request.profile.is_some() {
-        return unsupported("profile", "there are no profiles yet");
-    }
     let one_of = |field, value: &Option<String>, known: [&str; 2]| match value.as_deref() {
         Some(text) if !known.contains(&text) => {
             let fix = format!("it must be {} or {}", known[0], known[1]);
@@ -334,7 +392,7 @@ fn check(request: &SessionRequest) -> Result<()> {
     };
     one_of("on_expiry", &request.on_expiry, ["delete", "pause"])?;
     one_of("on_drain", &request.on_drain, ["end", "archive"])?;
-    check_secrets(request.secrets.as_ref(), request.limits.disk_bytes)?;
+    check_job_secrets(&like_job(request))?;
     if let Some(seconds) = request.idle_timeout_seconds
         && !(1..=MOST_IDLE_SECONDS).contains(&seconds)
     {

@@ -127,7 +127,7 @@ fn denied(why: &str) -> ControlError {
     ControlError::Denied(Denial { rule: "link".to_owned(), why: why.to_owned(), change })
 }
 
-fn encoded(path: &str) -> String {
+pub(super) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {

@@ -131,9 +131,7 @@ pub(super) fn refused(failure: SessionFailure) -> ControlError {
             let (entry, why) = message.split_once(": ").unwrap_or(("", &message));
             InvalidValue::new("archive", entry, why).into()
         }
-        "unsupported" => {
-            ControlError::Unsupported { field: "path", why: "the session's sandbox cannot do that" }
-        }
+        "unsupported" => ControlError::Unsupported { field: "path", why: message.into() },
         "disk_full" => ControlError::TooLarge { text: message },
         "session_gone" | "session_stale" => UNREACHABLE,
         _ => ControlError::Unavailable(message),

@@ -1,6 +1,9 @@
-//! `session.fork`: children of a session, each with its files. It stands still while they are copied, and goes on.
+//! `session.fork`: children of a session, each with its files. It goes on while their sandboxes are made, stands still
+//! while they are copied, and goes on.
 
-use super::archive::Source;
+use super::archive::{Source, unkept};
+use super::context_restart::UNREACHABLE;
+use super::together::{Gathering, gather};
 use crate::once::{Done, Named};
 use crate::{Control, ControlError, Result};
 use cofferdam_api::SessionRequest;
@@ -8,6 +11,7 @@ use cofferdam_core::InvalidValue;
 use cofferdam_policy::Permit;
 use cofferdam_store::SessionRecord;
 use serde_json::json;
+use tokio::task::{JoinError, JoinSet};
 
 /// More is a reason to make a snapshot.
 const MAX_COUNT: u64 = 16;
@@ -82,26 +86,28 @@ impl Control {
         source: Source,
         count: u64,
     ) -> Result<Vec<SessionRecord>> {
-        let held = match &source {
-            // Frozen once for all of them, so that all have the same files.
-            Source::Live { worker, placed } => {
-                let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
-                Some(sessions.hold(placed).await.map_err(super::archive::unkept)?)
-            }
-            Source::Kept(_) => None,
+        let (together, mut gathering) = gather(count as usize);
+        let source = match source {
+            Source::Live { worker, placed, .. } => Source::Live { worker, placed, together: Some(together) },
+            kept => kept,
         };
-        let mut children = Vec::new();
-        let mut failed = None;
+        let mut making = JoinSet::new();
         for _ in 0..count {
-            match self.create_from(permit, request.clone(), None, Some(source.clone())).await {
+            let (control, permit) = (self.clone(), permit.clone());
+            let (request, source) = (request.clone(), Some(source.clone()));
+            making.spawn(async move { control.create_from(&permit, request, None, source).await });
+        }
+        let mut children = Vec::new();
+        let mut failed = stand_still(source, &mut gathering, &mut making, &mut children).await.err();
+        // Whoever waits for one that does not come is told so by this.
+        drop(gathering);
+        while let Some(made) = making.join_next().await {
+            match joined(made) {
                 Ok(child) => children.push(child),
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
+                // The first is why; those after it say that there was one.
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        drop(held);
         if let Some(error) = failed {
             for child in children {
                 // One that cannot be ended now ends at its deadline.
@@ -114,4 +120,32 @@ impl Control {
         self.parts.store.note(permit.tenant().to_owned(), event).await?;
         Ok(children)
     }
+}
+
+type Made = Result<SessionRecord>;
+
+fn joined(made: std::result::Result<Made, JoinError>) -> Made {
+    made.map_err(|error| ControlError::Unavailable(error.to_string()))?
+}
+
+/// Waits until all children have their sandboxes, and has the session stand still for them. What ends before that is
+/// taken: a child that failed is why none of them is made.
+async fn stand_still(
+    source: Source,
+    gathering: &mut Gathering,
+    making: &mut JoinSet<Made>,
+    children: &mut Vec<SessionRecord>,
+) -> Result<()> {
+    let Source::Live { worker, placed, together } = source else { return Ok(()) };
+    drop(together);
+    loop {
+        tokio::select! {
+            Some(()) = gathering.all() => break,
+            Some(made) = making.join_next() => children.push(joined(made)?),
+            else => return Ok(()),
+        }
+    }
+    let sessions = worker.sessions().ok_or(UNREACHABLE)?;
+    gathering.go(sessions.hold(&placed).await.map_err(unkept)?);
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod apart;
 mod archive;
+mod archive_seen;
 mod artifact_create;
 mod context_restart;
 mod create;
@@ -32,6 +33,7 @@ mod step_run;
 mod step_seal;
 mod step_view;
 mod tickets;
+mod together;
 mod view;
 
 pub(crate) use apart::Absent;
@@ -48,5 +50,6 @@ pub use step_create::SubmittedStep;
 pub use step_follow::{FollowedStep, StepFollower};
 pub(crate) use step_seal::StepSeal;
 pub use step_view::step_view;
+pub use tickets::TicketFor;
 pub(crate) use tickets::UsedTickets;
 pub use view::{KEPT, NOT_KEPT, resumed_view, session_view};

@@ -137,7 +137,7 @@ impl Control {
         // It has to stand still until its sandbox is gone: what it did after its files were read would be lost.
         let sessions = worker.sessions().ok_or(super::context_restart::UNREACHABLE)?;
         let held = sessions.hold(&placed).await.map_err(super::archive::unkept)?;
-        let source = Source::Live { worker: worker.clone(), placed: placed.clone() };
+        let source = Source::Live { worker: worker.clone(), placed: placed.clone(), together: None };
         let kept = match self.keep_files(tenant, id, &source).await {
             Ok(written) => self.keep_archive(pausing, written).await,
             Err(error) => Err(error),

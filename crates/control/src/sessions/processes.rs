@@ -225,6 +225,7 @@ fn refused(failure: SessionFailure) -> ControlError {
         "not_found" => ControlError::NotFound { what: "process" },
         "input_closed" | "input_full" => ControlError::Input { text: message },
         "invalid" | "not_startable" | "not_permitted" => InvalidValue::new("command", "", message).into(),
+        "unsupported" => ControlError::Unsupported { field: "terminal", why: message.into() },
         "session_gone" | "session_stale" => UNREACHABLE,
         _ => ControlError::Unavailable(message),
     }

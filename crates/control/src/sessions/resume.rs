@@ -114,7 +114,8 @@ impl Control {
             let placed = Placed { id: id.clone(), generation };
             let started = sessions.start(SessionOrder { id, task_id, generation, request }).await;
             let SessionStarted { sandbox_id } = started.map_err(unkept)?;
-            sessions.restore(&placed, self.open_archive(&archive)?).await.map_err(unkept)?;
+            let (from, seen) = self.open_archive(&archive)?;
+            seen.judge(sessions.restore(&placed, from).await.map_err(unkept))?;
             if !secrets.is_empty() {
                 sessions.give_secrets(&placed, secrets).await.map_err(unkept)?;
             }

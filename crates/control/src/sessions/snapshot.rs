@@ -109,7 +109,8 @@ impl Control {
             (SessionState::Ready, _) | (SessionState::Paused, Some(Pause::Freeze)) => {
                 let worker = self.session_worker(&session.worker).await.ok_or(UNREACHABLE)?;
                 let id = SessionId::parse("id", &session.id)?;
-                Ok(Source::Live { worker, placed: Placed { id, generation: session.generation } })
+                let placed = Placed { id, generation: session.generation };
+                Ok(Source::Live { worker, placed, together: None })
             }
             (SessionState::Paused, Some(Pause::Archive)) => {
                 let archive = self.parts.store.archive(&session.tenant, &session.id).await?;

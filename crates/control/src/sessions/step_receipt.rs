@@ -47,7 +47,10 @@ fn receipt(session: &SessionRecord, step: &StepRecord) -> Result<Receipt> {
         Some(terms) => serde_json::from_value(terms.clone()).map_err(|_| unreadable("terms"))?,
         None => Terms::default(),
     };
-    let limits = Terms::read(session.terms.as_deref()).ok_or_else(|| unreadable("session"))?.limits;
+    let of_sandbox = Terms::read(session.terms.as_deref()).ok_or_else(|| unreadable("session"))?;
+    let (image, sha256) = of_sandbox.image();
+    let image = Image { name: image.to_owned(), sha256 };
+    let limits = of_sandbox.limits;
     let StepRequest { language, code, command, stdin, files, env, .. } = request;
     let request = JobRequest { language, code, command, stdin, files, env, ..JobRequest::default() };
     Ok(Receipt {
@@ -58,7 +61,7 @@ fn receipt(session: &SessionRecord, step: &StepRecord) -> Result<Receipt> {
         agent: session.agent.clone(),
         work: work(&request),
         inputs: inputs(&request, &terms).ok_or_else(|| unreadable("files"))?,
-        image: Image { name: terms.image, sha256: None },
+        image,
         policy: PolicyUsed { sha256: terms.policy_sha256 },
         network_policy: of_session.network_policy.map(Value::from),
         limits,

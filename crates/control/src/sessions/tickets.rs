@@ -1,11 +1,13 @@
-//! Tickets: how a page in a browser gets to a process without a key. One is signed, good for one connection to one
-//! process, for a short while, and for pages of one origin.
+//! Tickets: how a page in a browser gets to a process, or to the changes of a folder, without a key. One is signed, good
+//! for one connection to one of them, for a short while, and for pages of one origin.
 
+use super::file_link::encoded;
+use super::files::parse;
 use super::processes::known_process;
 use crate::{Control, ControlError, Result, ids, now_ms, timestamp};
-use cofferdam_api::{TicketRequest, TicketView};
+use cofferdam_api::{TicketRequest, TicketView, WatchTicketRequest};
 use cofferdam_artifacts::Ticket;
-use cofferdam_core::InvalidValue;
+use cofferdam_core::{GuestPath, InvalidValue};
 use cofferdam_policy::{Denial, Permit, Principal};
 use serde_json::json;
 use std::collections::HashMap;
@@ -37,6 +39,24 @@ impl UsedTickets {
     }
 }
 
+/// What a connection is made to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TicketFor {
+    Process(u64),
+    /// What changes in a folder.
+    Watch(GuestPath),
+}
+
+impl TicketFor {
+    /// In the words that are signed. A path can be longer than a ticket.
+    fn subject(&self) -> String {
+        match self {
+            Self::Process(number) => format!("process {number}"),
+            Self::Watch(path) => format!("watch {}", crate::hash(path.as_str().as_bytes())),
+        }
+    }
+}
+
 impl Control {
     /// Makes a ticket for a process. Whoever may make one could do what it allows.
     pub async fn create_ticket(
@@ -49,31 +69,44 @@ impl Control {
         let origin = request.origin.as_deref().map(check_origin).transpose()?.unwrap_or_default();
         let (worker, at) = self.placed(permit, session).await?;
         known_process(&*worker, &at, number).await?;
-        let nonce: [u8; 16] = ids::random()?;
-        let expires_at = now_ms() / 1000 + LIFE_SECONDS;
-        let principal = permit.principal();
-        let ticket = Ticket {
-            expires_at: expires_at.max(0) as u64,
-            process: number,
-            can_write: !request.read_only,
-            nonce: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
-            session: session.to_owned(),
-            tenant: permit.tenant().to_owned(),
-            by: permit.actor().to_owned(),
-            agent: principal.agent.clone().unwrap_or_default(),
-            origin,
-        };
+        let ticket = new_ticket(permit, session, &TicketFor::Process(number), !request.read_only, origin)?;
         let details = json!({"process": number, "read_only": request.read_only, "origin": ticket.origin});
         self.use_session(permit, session, "process.ticket_made", details).await?;
-        let text = self.artifacts()?.tickets.sign(&ticket);
-        let url = format!("/v1/sessions/{session}/processes/{number}/ws?ticket={text}");
-        Ok(TicketView { ticket: text, url, expires_at: timestamp(expires_at * 1000) })
+        self.ticket_view(&ticket, &format!("processes/{number}/ws?"))
+    }
+
+    /// Makes a ticket for what changes in a folder.
+    pub async fn create_watch_ticket(
+        &self,
+        permit: &Permit,
+        session: &str,
+        request: &WatchTicketRequest,
+    ) -> Result<TicketView> {
+        let origin = request.origin.as_deref().map(check_origin).transpose()?.unwrap_or_default();
+        let path = parse("path", request.path.as_deref().unwrap_or("/workspace"))?;
+        let subject = TicketFor::Watch(path.clone());
+        let ticket = new_ticket(permit, session, &subject, false, origin)?;
+        let details = json!({"path": path.as_str(), "origin": ticket.origin});
+        self.use_session(permit, session, "file.ticket_made", details).await?;
+        self.ticket_view(&ticket, &format!("files/watch/ws?path={}&", encoded(path.as_str())))
+    }
+
+    fn ticket_view(&self, ticket: &Ticket, place: &str) -> Result<TicketView> {
+        let text = self.artifacts()?.tickets.sign(ticket);
+        let url = format!("/v1/sessions/{}/{place}ticket={text}", ticket.session);
+        let expires_at = timestamp(i64::try_from(ticket.expires_at).unwrap_or(0) * 1000);
+        Ok(TicketView { ticket: text, url, expires_at })
     }
 
     /// Who comes with a ticket: its maker, with no right but the one that it is for. It is used up by this.
-    pub async fn take_ticket(&self, session: &str, number: u64, text: &str) -> Result<(Principal, Ticket)> {
+    pub async fn take_ticket(
+        &self,
+        session: &str,
+        wanted: &TicketFor,
+        text: &str,
+    ) -> Result<(Principal, Ticket)> {
         let now = (now_ms() / 1000).max(0) as u64;
-        let ticket = self.artifacts()?.tickets.verify(session, number, text, now);
+        let ticket = self.artifacts()?.tickets.verify(session, &wanted.subject(), text, now);
         let ticket = ticket.map_err(|error| refused(&error.to_string()))?;
         if !self.parts.used_tickets.take(&ticket, now) {
             return Err(refused("the ticket was used before"));
@@ -99,8 +132,30 @@ impl Control {
     }
 }
 
+fn new_ticket(
+    permit: &Permit,
+    session: &str,
+    subject: &TicketFor,
+    can_write: bool,
+    origin: String,
+) -> Result<Ticket> {
+    let nonce: [u8; 16] = ids::random()?;
+    let expires_at = now_ms() / 1000 + LIFE_SECONDS;
+    Ok(Ticket {
+        expires_at: expires_at.max(0) as u64,
+        subject: subject.subject(),
+        can_write,
+        nonce: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
+        session: session.to_owned(),
+        tenant: permit.tenant().to_owned(),
+        by: permit.actor().to_owned(),
+        agent: permit.principal().agent.clone().unwrap_or_default(),
+        origin,
+    })
+}
+
 fn refused(why: &str) -> ControlError {
-    let change = "ask for a new ticket, and use it once, at once, for this process";
+    let change = "ask for a new ticket, and use it once, at once, for what it was made for";
     ControlError::Denied(Denial { rule: "ticket".to_owned(), why: why.to_owned(), change: change.to_owned() })
 }
 
@@ -165,7 +220,7 @@ mod tests {
     fn a_ticket_is_used_once() {
         let ticket = |nonce: &str| Ticket {
             expires_at: 10,
-            process: 1,
+            subject: "process 1".to_owned(),
             can_write: true,
             nonce: nonce.to_owned(),
             session: String::new(),

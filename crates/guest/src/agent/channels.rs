@@ -15,7 +15,12 @@ use std::rc::Rc;
 struct Source {
     fd: Rc<OwnedFd>,
     credit: u32,
+    /// Read only where there is room for so much.
+    least: u32,
 }
+
+/// An instance of inotify hands out whole events or nothing: the longest, with the longest of names, fits many times.
+const LEAST_OF_EVENTS: u32 = 4096;
 
 /// From the host to a descriptor.
 #[derive(Debug)]
@@ -42,7 +47,17 @@ pub(super) struct Channels {
 
 impl Channels {
     pub(super) fn add_source(&mut self, channel: u32, fd: Rc<OwnedFd>) {
-        self.sources.insert(channel, Source { fd, credit: WINDOW });
+        self.sources.insert(channel, Source { fd, credit: WINDOW, least: 1 });
+    }
+
+    pub(super) fn add_events(&mut self, channel: u32, fd: OwnedFd) {
+        self.sources.insert(channel, Source { fd: fd.into(), credit: WINDOW, least: LEAST_OF_EVENTS });
+    }
+
+    /// The instance whose events come on a channel.
+    pub(super) fn events(&self, channel: u32) -> Result<BorrowedFd<'_>, Errno> {
+        let source = self.sources.get(&channel).filter(|source| source.least == LEAST_OF_EVENTS);
+        source.map(|source| source.fd.as_fd()).ok_or(Errno::BADF)
     }
 
     pub(super) fn add_sink(&mut self, channel: u32, fd: Rc<OwnedFd>, is_socket: bool) {
@@ -55,7 +70,7 @@ impl Channels {
 
     /// Those that the host has room for.
     pub(super) fn sources(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
-        let ready = self.sources.iter().filter(|(_, source)| source.credit > 0);
+        let ready = self.sources.iter().filter(|(_, source)| source.credit >= source.least);
         ready.map(|(channel, source)| (*channel, source.fd.as_fd()))
     }
 

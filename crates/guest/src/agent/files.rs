@@ -1,9 +1,10 @@
 //! Files, as the sandbox's user and without following a link: names in a sandbox are chosen by its code.
 
+use crate::SECRETS;
 use crate::protocol::{ListEntry, Stat};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, futimens,
+    mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -12,6 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// What is in a sandbox from the start.
 pub(super) fn prepare() -> Result<(), Errno> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
+    // Runtimes give it the mode that an image has there.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fchmod(openat(CWD, SECRETS, flags, Mode::empty())?, Mode::from_raw_mode(0o700))?;
     match mkdirat(CWD, "/workspace/.artifacts", Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno),
@@ -33,7 +37,7 @@ fn explain(folder: &OwnedFd, name: &str, errno: Errno) -> Errno {
 }
 
 /// Goes down a path name by name; with `make`, folders that are missing are made.
-fn walk(path: &str, make: bool) -> Result<OwnedFd, Errno> {
+pub(super) fn walk(path: &str, make: bool) -> Result<OwnedFd, Errno> {
     let mut at = openat(CWD, "/", FOLDER, Mode::empty())?;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         at = match openat(&at, name, FOLDER, Mode::empty()) {
@@ -141,6 +145,25 @@ pub(super) fn set_mode(path: &str, mode: u32) -> Result<(), Errno> {
     }
 }
 
+/// Sets when something was last changed. A filesystem that does not keep that keeps the rest.
+fn set_modified(file: &OwnedFd, modified_ms: i64) {
+    let (seconds, rest) = (modified_ms.div_euclid(1000), modified_ms.rem_euclid(1000));
+    let last_modification = Timespec { tv_sec: seconds, tv_nsec: rest * 1_000_000 };
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let _ = futimens(file, &Timestamps { last_access, last_modification });
+}
+
+/// Before its mode, which may be one that lets nobody in. The sticky bit is kept; set-id bits are not.
+pub(super) fn restore_folder(path: &str, mode: u32, modified_ms: i64) -> Result<(), Errno> {
+    let (folder, name) = place(path, false)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened =
+        openat(&folder, name, flags, Mode::empty()).map_err(|errno| explain(&folder, name, errno))?;
+    fchmod(&opened, Mode::from_raw_mode(mode & 0o1777))?;
+    set_modified(&opened, modified_ms);
+    Ok(())
+}
+
 pub(super) fn make_link(path: &str, target: &str) -> Result<(), Errno> {
     let (folder, name) = place(path, true)?;
     symlinkat(target, &folder, name)
@@ -159,6 +182,7 @@ pub(super) struct NewFile {
     hidden: String,
     file: OwnedFd,
     mode: u32,
+    modified_ms: Option<i64>,
     bytes: u64,
     is_done: bool,
 }
@@ -166,7 +190,7 @@ pub(super) struct NewFile {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl NewFile {
-    pub(super) fn create(path: &str, mode: u32) -> Result<Self, Errno> {
+    pub(super) fn create(path: &str, mode: u32, modified_ms: Option<i64>) -> Result<Self, Errno> {
         let (folder, name) = parent(path);
         let folder = walk(folder, true)?;
         // A folder or a link in its place is known before the bytes come.
@@ -186,7 +210,8 @@ impl NewFile {
             }
             created => created?,
         };
-        Ok(Self { folder, name: name.to_owned(), hidden, file, mode, bytes: 0, is_done: false })
+        let name = name.to_owned();
+        Ok(Self { folder, name, hidden, file, mode, modified_ms, bytes: 0, is_done: false })
     }
 
     pub(super) fn write(&mut self, mut content: &[u8]) -> Result<(), Errno> {
@@ -203,6 +228,9 @@ impl NewFile {
 
     pub(super) fn finish(&mut self) -> Result<u64, Errno> {
         fchmod(&self.file, Mode::from_raw_mode(self.mode & 0o7777))?;
+        if let Some(modified_ms) = self.modified_ms {
+            set_modified(&self.file, modified_ms);
+        }
         renameat(&self.folder, &*self.hidden, &self.folder, &*self.name)?;
         self.is_done = true;
         Ok(self.bytes)

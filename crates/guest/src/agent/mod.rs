@@ -1,14 +1,16 @@
 //! What runs inside: one thread that waits for whatever comes next and never blocks on anything else.
 //!
-//! It holds no secret and decides nothing. Its processes could ask the kernel for all that it does; what they
-//! cannot do is end it, read its memory, or speak in its name.
+//! It decides nothing, and what is secret passes through it into a file without being kept. Its processes could ask the
+//! kernel for all that it does; what they cannot do is end it, read its memory, or speak in its name.
 
 mod channels;
 mod files;
 mod launch;
 mod ports;
 mod processes;
+mod standstill;
 mod stats;
+mod watches;
 
 use crate::WORD;
 use crate::protocol::{Answer, Ask, Event, Failure, Frame, Frames, Kind, Request, Step, frame, message};
@@ -21,6 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use standstill::Standstill;
 use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -146,6 +149,7 @@ struct Agent {
     channels: Channels,
     processes: Processes,
     ports: Ports,
+    standstill: Standstill,
     lost_after: Duration,
     heard: Instant,
 }
@@ -187,6 +191,7 @@ impl Agent {
             channels: Channels::default(),
             processes: Processes::new(options),
             ports: Ports::default(),
+            standstill: Standstill::default(),
             lost_after: options.lost_after,
             heard: Instant::now(),
         })
@@ -290,14 +295,15 @@ impl Agent {
     fn answer(&mut self, Request { number, ask }: Request) {
         let done = |result: Result<(), Failure>| result.map(|()| Answer::Done);
         let file = |errno: Errno| Failure { step: Step::File, errno: errno.raw_os_error() };
+        let prepare = |errno: Errno| Failure { step: Step::Prepare, errno: errno.raw_os_error() };
         let result = match ask {
             Ask::Start(start) => match self.processes.start(number, start, &mut self.channels) {
                 Ok(()) => return,
-                Err(errno) => Err(Failure { step: Step::Prepare, errno: errno.raw_os_error() }),
+                Err(errno) => Err(prepare(errno)),
             },
             Ask::Look => match self.processes.look(number) {
                 Ok(()) => return,
-                Err(errno) => Err(Failure { step: Step::Prepare, errno: errno.raw_os_error() }),
+                Err(errno) => Err(prepare(errno)),
             },
             Ask::Signal { process, signal } => done(self.processes.signal(process, signal)),
             Ask::Resize { process, rows, columns } => done(self.processes.resize(process, rows, columns)),
@@ -309,18 +315,37 @@ impl Agent {
                 }
                 Err(errno) => Err(file(errno)),
             },
-            Ask::Write { channel, path, mode } => match files::NewFile::create(&path, mode) {
-                Ok(new) => return self.channels.add_file(channel, number, new),
-                Err(errno) => Err(file(errno)),
-            },
+            Ask::Write { channel, path, mode, modified_ms } => {
+                match files::NewFile::create(&path, mode, modified_ms) {
+                    Ok(new) => return self.channels.add_file(channel, number, new),
+                    Err(errno) => Err(file(errno)),
+                }
+            }
             Ask::MakeFolder { path } => done(files::make_folder(&path).map_err(file)),
             Ask::List { path, limit } => files::list(&path, limit).map(Answer::Entries).map_err(file),
             Ask::Stat { path } => files::stat(&path).map(Answer::Stat).map_err(file),
             Ask::Remove { path, is_folder } => done(files::remove(&path, is_folder).map_err(file)),
             Ask::Rename { from, to } => done(files::rename(&from, &to).map_err(file)),
             Ask::SetMode { path, mode } => done(files::set_mode(&path, mode).map_err(file)),
+            Ask::RestoreFolder { path, mode, modified_ms } => {
+                done(files::restore_folder(&path, mode, modified_ms).map_err(file))
+            }
             Ask::MakeLink { path, target } => done(files::make_link(&path, &target).map_err(file)),
             Ask::ReadLink { path } => files::read_link(&path).map(Answer::Link).map_err(file),
+            Ask::Watch { channel } => {
+                done(watches::start().map(|fd| self.channels.add_events(channel, fd)).map_err(file))
+            }
+            Ask::WatchFolder { channel, path } => {
+                let watch = self.channels.events(channel).and_then(|events| watches::add(events, &path));
+                watch.map(Answer::Watch).map_err(file)
+            }
+            Ask::UnwatchFolder { channel, watch } => {
+                let events = self.channels.events(channel);
+                done(events.and_then(|events| watches::remove(events, watch)).map_err(file))
+            }
+            Ask::WatchIsEmpty { channel } => {
+                self.channels.events(channel).and_then(watches::is_empty).map(Answer::IsEmpty).map_err(file)
+            }
             Ask::Connect { channel, port } => {
                 return self.ports.connect(number, channel, port, &mut self.out);
             }
@@ -333,6 +358,8 @@ impl Agent {
                 self.processes.end_all();
                 Ok(Answer::Done)
             }
+            Ask::Stop => self.standstill.stop().map(|but| Answer::Stopped { but }).map_err(prepare),
+            Ask::GoOn => done(self.standstill.go_on().map_err(prepare)),
             Ask::Stats => Ok(Answer::Stats(stats::counted())),
         };
         self.out.reply(number, result);

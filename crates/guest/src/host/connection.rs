@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -54,6 +54,8 @@ struct Shared {
     ends: HashMap<u32, ProcessEnd>,
     listeners: HashMap<u32, mpsc::Sender<Arc<Channel>>>,
     frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    /// Held while processes stand still.
+    standing: Option<OwnedRwLockWriteGuard<()>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -75,6 +77,8 @@ pub struct Connection {
     tasks: [AbortHandle; 2],
     gone: watch::Receiver<bool>,
     pub(super) processes: Mutex<HashMap<u32, Arc<super::process::Running>>>,
+    /// Shared by what is being started; nothing is while processes stand still.
+    pub(super) turns: Arc<RwLock<()>>,
 }
 
 impl Drop for Connection {
@@ -103,8 +107,15 @@ impl Connection {
         let reading = read(input, Arc::clone(&shared), ready, gone_sender);
         let tasks = [tokio::spawn(reading), tokio::spawn(write(output, queue, lost_after / 5))]
             .map(|task| task.abort_handle());
-        let connection =
-            Self { sender, shared, next: AtomicU32::new(1), tasks, gone, processes: Mutex::default() };
+        let connection = Self {
+            sender,
+            shared,
+            next: AtomicU32::new(1),
+            tasks,
+            gone,
+            processes: Mutex::default(),
+            turns: Arc::default(),
+        };
         match timeout(READY_WITHIN, is_ready).await {
             Ok(Ok(())) => Ok(connection),
             Ok(Err(_)) => Err(connection.gone_error()),
@@ -176,6 +187,16 @@ impl Connection {
         (number, channel)
     }
 
+    pub(super) fn stands_still(&self) -> bool {
+        lock(&self.shared).standing.is_some()
+    }
+
+    /// Keeps anything from being started, until it is told otherwise or nothing can be.
+    pub(super) fn set_standing(&self, turn: Option<OwnedRwLockWriteGuard<()>>) {
+        let mut shared = lock(&self.shared);
+        shared.standing = turn.filter(|_| shared.gone.is_none());
+    }
+
     pub(super) fn expect_end(&self, process: u32, end: watch::Sender<Option<ExitStatus>>) {
         lock(&self.shared).ends.insert(process, ProcessEnd(end));
     }
@@ -198,6 +219,7 @@ fn end(shared: &Mutex<Shared>, cause: &str) {
     // Whoever waits for an answer learns by its sender's end.
     shared.answers.clear();
     shared.frames = None;
+    shared.standing = None;
     shared.listeners.clear();
     for (_, channel) in shared.channels.drain() {
         channel.end();

@@ -32,10 +32,18 @@ impl Connection {
         Ok(Box::new(reader))
     }
 
-    pub async fn write_file(&self, path: &GuestPath, mode: u32, mut content: Reader) -> Result<u64> {
+    /// With when it was last changed, where that is not now.
+    pub async fn write_file(
+        &self,
+        path: &GuestPath,
+        mode: u32,
+        modified_ms: Option<i64>,
+        mut content: Reader,
+    ) -> Result<u64> {
         let (number, channel) = self.channel();
         let mut writer = ChannelWriter::new(&channel, &self.sender);
-        let mut answered = self.begin(Ask::Write { channel: number, path: path.to_string(), mode })?;
+        let mut answered =
+            self.begin(Ask::Write { channel: number, path: path.to_string(), mode, modified_ms })?;
         let send = async {
             let mut buffer = vec![0; CHUNK];
             loop {
@@ -101,6 +109,11 @@ impl Connection {
 
     pub async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
         let ask = Ask::SetMode { path: path.to_string(), mode: mode & 0o777 };
+        self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
+    }
+
+    pub async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        let ask = Ask::RestoreFolder { path: path.to_string(), mode, modified_ms };
         self.ask(ask).await?.map(drop).map_err(|failure| file_error(path, failure))
     }
 

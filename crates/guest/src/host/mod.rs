@@ -10,6 +10,7 @@ mod files;
 mod port;
 mod process;
 mod sandbox;
+mod watch;
 mod words;
 
 pub use connection::{Connection, Gone};

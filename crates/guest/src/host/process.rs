@@ -3,8 +3,9 @@
 use super::Connection;
 use super::channel::{ChannelReader, ChannelWriter};
 use super::connection::Sender;
+use super::files::unexpected;
 use super::words::start_error;
-use crate::protocol::{Ask, Request, Start, message};
+use crate::protocol::{Answer, Ask, Request, Start, message};
 use cofferdam_backend::{
     BackendError, ExitStatus, Process, ProcessId, ProcessSpec, Reader, Result, Stdio, Writer, async_trait,
 };
@@ -13,7 +14,9 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// What all handles of a process share.
 pub(crate) struct Running {
@@ -52,9 +55,66 @@ fn check(spec: &ProcessSpec) -> Result<()> {
     Ok(())
 }
 
+/// How long processes may take to stand still: what waits for a disk comes to it later.
+const STILL_WITHIN: Duration = Duration::from_secs(10);
+const STILL_TURN: Duration = Duration::from_millis(2);
+
+/// Some processes stand still already. Where the rest does not, or nobody waits for it, they go on.
+struct Stopping<'c> {
+    sender: &'c Sender,
+    is_done: bool,
+}
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Nobody waits for the answer.
+            self.sender.send(message(&Request { number: 0, ask: Ask::GoOn }));
+        }
+    }
+}
+
 impl Connection {
+    /// Stops every process. Files can be read and written meanwhile, and nothing inside does either.
+    pub async fn stop_all(&self) -> Result<()> {
+        if self.stands_still() {
+            return Ok(());
+        }
+        let failed = |error: io::Error| BackendError::failed("stopping the processes", error);
+        let began = Instant::now();
+        let turn = timeout(STILL_WITHIN, Arc::clone(&self.turns).write_owned()).await;
+        let turn = turn.map_err(|_| failed(io::ErrorKind::TimedOut.into()))?;
+        let mut stopping = Stopping { sender: &self.sender, is_done: false };
+        loop {
+            let (process, state) = match self.ask(Ask::Stop).await? {
+                Ok(Answer::Stopped { but: None }) => {
+                    self.set_standing(Some(turn));
+                    stopping.is_done = true;
+                    return Ok(());
+                }
+                Ok(Answer::Stopped { but: Some(left) }) => left,
+                Ok(_) => return Err(unexpected()),
+                Err(failure) => return Err(failed(io::Error::from_raw_os_error(failure.errno))),
+            };
+            if began.elapsed() >= STILL_WITHIN {
+                let text = format!("process {process} does not stop ({state:?})");
+                return Err(failed(io::Error::new(io::ErrorKind::TimedOut, text)));
+            }
+            tokio::time::sleep(STILL_TURN).await;
+        }
+    }
+
+    pub async fn let_all_go_on(&self) -> Result<()> {
+        let gone_on = self.ask(Ask::GoOn).await?;
+        self.set_standing(None);
+        let failed = |error: io::Error| BackendError::failed("letting the processes go on", error);
+        gone_on.map(drop).map_err(|failure| failed(io::Error::from_raw_os_error(failure.errno)))
+    }
+
     pub async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
         check(&spec)?;
+        // Held until it has begun, or has not: between the two it must not be stopped.
+        let _turn = self.turns.read().await;
         self.check()?;
         let process = self.number();
         let (has_stdin, terminal) = match spec.stdio {

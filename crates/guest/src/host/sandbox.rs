@@ -3,11 +3,12 @@
 use super::Connection;
 use crate::report;
 use cofferdam_backend::{
-    BackendError, Entry, EntryKind, FileStat, Listener, Process, ProcessId, ProcessSpec, Reader, Result,
-    Sandbox, SandboxSpec, Stats, Stdio, Stream, async_trait,
+    BackendError, Entry, EntryKind, FileStat, Listener, OpenFile, Process, ProcessId, ProcessSpec, Reader,
+    Result, Sandbox, SandboxSpec, Stats, Stdio, Stream, Watcher, async_trait,
 };
 use cofferdam_core::{GuestPath, IsolationReport, Limits};
 use std::fmt::Debug;
+use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// What is done to a container from outside.
@@ -24,7 +25,7 @@ pub trait Container: Debug + Send + Sync {
         None
     }
 
-    fn connection(&self) -> &Connection;
+    fn connection(&self) -> &Arc<Connection>;
 
     fn spec(&self) -> &SandboxSpec;
 
@@ -45,10 +46,6 @@ pub trait Container: Debug + Send + Sync {
 
     async fn change_limits(&self, limits: &Limits) -> Result<()>;
 
-    async fn pause(&self) -> Result<()>;
-
-    async fn resume(&self) -> Result<()>;
-
     async fn destroy(&self) -> Result<()>;
 }
 
@@ -62,6 +59,10 @@ pub struct Contained<C> {
 impl<C: Container> Contained<C> {
     pub fn new(container: C) -> Self {
         Self { container, report: OnceCell::new() }
+    }
+
+    fn unsupported(&self, what: &'static str) -> BackendError {
+        BackendError::Unsupported { backend: self.container.backend(), what }
     }
 
     async fn report(&self) -> Result<&IsolationReport> {
@@ -87,10 +88,20 @@ impl<C: Container> Sandbox for Contained<C> {
         self.container.id().map(str::to_owned)
     }
 
+    async fn gone(&self) -> String {
+        let connection = self.container.connection();
+        // An end of whoever would tell is the same end.
+        let _ = connection.gone().wait_for(|is_gone| *is_gone).await;
+        match connection.is_there() {
+            Err(BackendError::Gone { cause }) => cause,
+            _ => "it ended".to_owned(),
+        }
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>> {
         if matches!(spec.stdio, Stdio::Terminal { .. }) && !self.container.spec().terminal {
             let what = "give a terminal in a sandbox that was made without";
-            return Err(BackendError::Unsupported { backend: self.container.backend(), what });
+            return Err(self.unsupported(what));
         }
         self.container.connection().start(spec).await
     }
@@ -104,7 +115,7 @@ impl<C: Container> Sandbox for Contained<C> {
     }
 
     async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
-        self.container.connection().write_file(path, mode, content).await
+        self.container.connection().write_file(path, mode, None, content).await
     }
 
     async fn make_folder(&self, path: &GuestPath) -> Result<()> {
@@ -129,6 +140,32 @@ impl<C: Container> Sandbox for Contained<C> {
 
     async fn set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
         self.container.connection().set_mode(path, mode).await
+    }
+
+    async fn restore_file(
+        &self,
+        path: &GuestPath,
+        mode: u32,
+        modified_ms: i64,
+        content: Reader,
+    ) -> Result<u64> {
+        self.container.connection().write_file(path, mode & 0o777, Some(modified_ms), content).await
+    }
+
+    async fn restore_folder(&self, path: &GuestPath, mode: u32, modified_ms: i64) -> Result<()> {
+        self.container.connection().restore_folder(path, mode, modified_ms).await
+    }
+
+    async fn open_files(&self, _folder: &GuestPath, _names: Vec<String>) -> Result<Vec<OpenFile>> {
+        Err(self.unsupported("hand out files"))
+    }
+
+    async fn take_files(&self, _folder: &GuestPath, _files: Vec<OpenFile>) -> Result<u64> {
+        Err(self.unsupported("take files"))
+    }
+
+    async fn watch(&self, path: &GuestPath) -> Result<Box<dyn Watcher>> {
+        self.container.connection().watch(path).await
     }
 
     async fn make_link(&self, path: &GuestPath, target: &[u8]) -> Result<()> {
@@ -159,20 +196,18 @@ impl<C: Container> Sandbox for Contained<C> {
         limits.validate()?;
         if !self.container.changes_limits() {
             let what = "change the limits of a sandbox that is there";
-            return Err(BackendError::Unsupported { backend: self.container.backend(), what });
+            return Err(self.unsupported(what));
         }
         self.container.connection().is_there()?;
         self.container.change_limits(limits).await
     }
 
     async fn pause(&self) -> Result<()> {
-        self.container.connection().is_there()?;
-        self.container.pause().await
+        self.container.connection().stop_all().await
     }
 
     async fn resume(&self) -> Result<()> {
-        self.container.connection().is_there()?;
-        self.container.resume().await
+        self.container.connection().let_all_go_on().await
     }
 
     async fn destroy(&self) -> Result<()> {

@@ -51,6 +51,7 @@ fn guarded() -> OpenApiRouter<Runs> {
         .routes(routes!(renew))
         .routes(routes!(terminate))
         .routes(routes!(follow))
+        .routes(routes!(bar))
         .routes(routes!(metrics))
         .merge(artifacts::routes())
         .merge(places::routes())
@@ -201,6 +202,26 @@ async fn forget(State(runs): State<Runs>, Id(id): Id, query: Query) -> Answer {
     query.only(&["attempt", "fence"])?;
     let (attempt, fence) = claim(&query)?;
     runs.forget(&id, attempt, fence)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Bar a run
+///
+/// For whoever takes over a job of which this worker knows nothing. 204 means that the attempt was not begun here, and
+/// will not be under this claim or an older one; 409, that it was begun.
+#[utoipa::path(
+    post, path = "/runs/{id}/bar", operation_id = "run_bar", tag = "runs",
+    params(
+        ("id" = String, Path, description = "The job's id", example = "job-aaaaaaaaaaaaaaaa"),
+        ("attempt" = u64, Query, description = "Which attempt", maximum = 9223372036854775807_u64),
+        ("fence" = u64, Query, description = "The claim of whoever asks", maximum = 9223372036854775807_u64),
+    ),
+    responses((status = 204, description = "It was not begun, and will not be"), Always, OfOne, OfState)
+)]
+async fn bar(State(runs): State<Runs>, Id(id): Id, query: Query) -> Answer {
+    query.only(&["attempt", "fence"])?;
+    let (attempt, fence) = claim(&query)?;
+    runs.bar(&id, attempt, fence)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

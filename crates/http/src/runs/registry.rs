@@ -53,10 +53,20 @@ struct Parts {
 pub(super) struct State {
     runs: HashMap<String, Entry>,
     /// The last attempt of jobs that are over, so that no late call begins one again.
-    over: HashMap<String, (i64, Instant)>,
+    over: HashMap<String, Over>,
+    /// The attempt and the claim under which a job may not be begun any more: somebody was told that it was not.
+    barred: HashMap<String, (i64, i64, Instant)>,
     slots: u64,
     cpus_millis: u64,
     memory_bytes: u64,
+}
+
+struct Over {
+    attempt: i64,
+    since: Instant,
+    /// Its end was heard. One that nobody heard may be asked for at any time, and must never be taken for one that was
+    /// not begun.
+    is_heard: bool,
 }
 
 struct Entry {
@@ -201,8 +211,11 @@ impl Runs {
             // Whoever asks for the next attempt has given this one up.
             entry.task.abort();
         }
-        if state.over.get(id).is_some_and(|(over, _)| *over >= attempt) {
+        if state.is_over(id, attempt) {
             return Err(outdated(id, "the attempt is over"));
+        }
+        if state.barred.get(id).is_some_and(|(at, under, _)| (attempt, fence) <= (*at, *under)) {
+            return Err(outdated(id, "somebody else has taken the job over"));
         }
         self.check_taking()?;
         let (part, work) = make(&mut state)?;
@@ -338,16 +351,18 @@ impl Runs {
     pub(super) fn forget(&self, id: &str, attempt: i64, fence: i64) -> Result<(), Problem> {
         let mut state = self.state();
         state.runs.get_mut(id).ok_or_else(no_such_run)?.check(id, attempt, fence)?;
-        self.remove(&mut state, id);
+        state.remove(id, true);
         Ok(())
     }
 
-    fn remove(&self, state: &mut State, id: &str) {
-        if let Some(entry) = state.runs.remove(id) {
-            entry.task.abort();
-            entry.spool.tell();
-            state.over.insert(id.to_owned(), (entry.attempt, Instant::now()));
+    /// Sees to it that an attempt which was not begun will not be, under this claim or an older one.
+    pub(super) fn bar(&self, id: &str, attempt: i64, fence: i64) -> Result<(), Problem> {
+        let mut state = self.state();
+        if state.runs.get(id).is_some_and(|entry| entry.attempt >= attempt) || state.is_over(id, attempt) {
+            return Err(outdated(id, "the attempt was begun"));
         }
+        state.barred.insert(id.to_owned(), (attempt, fence, Instant::now()));
+        Ok(())
     }
 
     fn end_unanswered(&self) {
@@ -366,9 +381,10 @@ impl Runs {
         let over: Vec<_> =
             state.runs.iter().filter(|(_, entry)| is_over(entry)).map(|(id, _)| id.clone()).collect();
         for id in over {
-            self.remove(&mut state, &id);
+            state.remove(&id, false);
         }
-        state.over.retain(|_, (_, since)| since.elapsed() < REMEMBER);
+        state.over.retain(|_, over| !over.is_heard || over.since.elapsed() < REMEMBER);
+        state.barred.retain(|_, (_, _, since)| since.elapsed() < REMEMBER);
     }
 
     /// Takes no new runs.
@@ -387,9 +403,24 @@ impl Runs {
         if tokio::time::timeout(time, fetched).await.is_err() {
             let mut state = self.state();
             let ids: Vec<_> = state.runs.keys().cloned().collect();
-            ids.iter().for_each(|id| self.remove(&mut state, id));
+            ids.iter().for_each(|id| state.remove(id, false));
         }
         self.end_sessions(self.sessions()).await;
+    }
+}
+
+impl State {
+    fn is_over(&self, id: &str, attempt: i64) -> bool {
+        self.over.get(id).is_some_and(|over| over.attempt >= attempt)
+    }
+
+    fn remove(&mut self, id: &str, is_heard: bool) {
+        if let Some(entry) = self.runs.remove(id) {
+            entry.task.abort();
+            entry.spool.tell();
+            let over = Over { attempt: entry.attempt, since: Instant::now(), is_heard };
+            self.over.insert(id.to_owned(), over);
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use tokio::sync::watch;
 /// A call that was late for longer than this will not come any more.
 const REMEMBER: Duration = Duration::from_secs(900);
 
+/// As much as control takes of why a session is lost, however many bytes a letter has.
+const MAX_LOST: usize = 512;
+
 /// Steps are asked for under one claim: whoever else would ask knows that they were begun.
 const STEP_FENCE: i64 = 1;
 
@@ -160,11 +163,17 @@ impl Runs {
 
     /// The sessions that are here, for whoever keeps the list of all.
     pub fn sessions(&self) -> Vec<WorkerSession> {
+        let lost = self.worker().sessions().map(SessionWorker::lost).unwrap_or_default();
+        let why = |id: &str, generation: i64| {
+            let mut lost = lost.iter().filter(|(at, _)| at.id.as_str() == id && at.generation == generation);
+            lost.next().map(|(_, why)| why.chars().take(MAX_LOST).collect())
+        };
         let places = self.places();
         let here = places.held.iter().map(|(id, held)| WorkerSession {
             id: id.clone(),
             generation: held.generation,
             age_ms: u64::try_from(held.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            lost: why(id, held.generation),
         });
         here.collect()
     }

@@ -3,7 +3,8 @@
 
 use super::{Attachment, End};
 use crate::answer::Problem;
-use axum::extract::ws::{Message, WebSocket};
+use axum::body::Bytes;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use cofferdam_api::{ErrorCode, FromProcess, TerminalSize, ToProcess, close_code};
 use cofferdam_control::Result;
 use cofferdam_core::InvalidValue;
@@ -28,15 +29,14 @@ pub(super) async fn receive(
 ) -> Option<End> {
     let mut writer = Writer { attachment, permit: None, touched: None };
     loop {
-        let done = match timeout(SILENCE, input.next()).await.ok()?? {
-            Ok(Message::Binary(bytes)) => writer.write(&bytes, false).await,
-            Ok(Message::Text(text)) => match ToProcess::read(&text) {
+        let done = match came(input).await {
+            Came::Message(Said::Bytes(bytes)) => writer.write(&bytes, false).await,
+            Came::Message(Said::Text(text)) => match ToProcess::read(&text) {
                 Ok(message) => writer.take(message).await,
                 Err(why) => Err(InvalidValue::new("message", shown(&text), why).into()),
             },
-            Ok(Message::Ping(_) | Message::Pong(_)) => continue,
-            Ok(Message::Close(_)) => return None,
-            Err(error) => return unreadable(&error.to_string()),
+            Came::Nothing => return None,
+            Came::Unreadable(end) => return Some(end),
         };
         if let Err(error) = done {
             let Problem { code, message, .. } = Problem::from(error);
@@ -45,17 +45,44 @@ pub(super) async fn receive(
     }
 }
 
+pub(super) enum Said {
+    Bytes(Bytes),
+    Text(Utf8Bytes),
+}
+
+/// What came next of a client.
+pub(super) enum Came {
+    Message(Said),
+    /// It has left, or nobody knows of it any more.
+    Nothing,
+    Unreadable(End),
+}
+
+/// Waits for the next message of a client.
+pub(super) async fn came(input: &mut SplitStream<WebSocket>) -> Came {
+    loop {
+        let Ok(Some(next)) = timeout(SILENCE, input.next()).await else { return Came::Nothing };
+        return match next {
+            Ok(Message::Binary(bytes)) => Came::Message(Said::Bytes(bytes)),
+            Ok(Message::Text(text)) => Came::Message(Said::Text(text)),
+            Ok(Message::Ping(_) | Message::Pong(_)) => continue,
+            Ok(Message::Close(_)) => Came::Nothing,
+            Err(error) => Came::Unreadable(unreadable(&error.to_string())),
+        };
+    }
+}
+
 fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
 /// A frame that is none, or a connection that broke. Of the second nobody is left to hear.
-fn unreadable(error: &str) -> Option<End> {
+fn unreadable(error: &str) -> End {
     if error.contains("Space limit exceeded") {
         let why = format!("a message is at most {} bytes; send it in parts", super::MAX_MESSAGE_BYTES);
-        return Some(End::new(ErrorCode::TooLarge, why, close_code::TOO_LARGE));
+        return End::new(ErrorCode::TooLarge, why, close_code::TOO_LARGE);
     }
-    Some(End::new(ErrorCode::Malformed, format!("what came cannot be read: {error}"), close_code::UNREADABLE))
+    End::new(ErrorCode::Malformed, format!("what came cannot be read: {error}"), close_code::UNREADABLE)
 }
 
 struct Writer<'a> {

@@ -1,24 +1,17 @@
 //! What goes to the client: the process's output from a number on, answers, and a word now and then to see that it is
 //! there.
 
-use super::{Attachment, End, SEND_MAX, text};
+use super::{Attachment, End, Out, PING, put, text};
 use axum::body::Bytes;
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::Message;
 use cofferdam_api::{FromProcess, OutputFrame, close_code};
 use cofferdam_control::{ProcessTold, Stream};
-use futures_util::SinkExt;
-use futures_util::stream::SplitSink;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How long one look at a process waits for news.
 const LOOK: Duration = Duration::from_secs(10);
-
-/// More often than anything on the way forgets a connection that is silent.
-const PING: Duration = Duration::from_secs(20);
-
-type Out = SplitSink<WebSocket, Message>;
 
 /// Until the process's end; nothing where the client is gone.
 pub(super) async fn send(
@@ -47,8 +40,8 @@ pub(super) async fn send(
                 }
                 after = pass(out, &told, after).await?;
                 if told.process.outcome.is_some() {
-                    let message = FromProcess::Exit { process: told.process };
-                    return Some(End { message, close: close_code::ENDED });
+                    let message = text(&FromProcess::Exit { process: told.process });
+                    return Some(End { message, close: close_code::ENDED, reason: "the process has ended" });
                 }
             }
         }
@@ -69,8 +62,4 @@ async fn pass(out: &mut Out, told: &ProcessTold, after: u64) -> Option<u64> {
         last = piece.seq;
     }
     Some(last)
-}
-
-async fn put(out: &mut Out, message: Message) -> Option<()> {
-    timeout(SEND_MAX, out.send(message)).await.ok()?.ok()
 }

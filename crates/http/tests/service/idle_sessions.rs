@@ -20,6 +20,8 @@ pub(crate) struct IdleSessions {
     journal: Arc<Mutex<Vec<&'static str>>>,
     /// What a copy ends with, where it fails.
     copy_fails: Mutex<Option<&'static str>>,
+    /// How many more can be started, where that has an end.
+    starts_left: Mutex<Option<usize>>,
 }
 
 impl IdleSessions {
@@ -30,6 +32,10 @@ impl IdleSessions {
     /// What was noted since somebody last asked.
     pub(crate) fn noted(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.journal.lock().unwrap())
+    }
+
+    pub(crate) fn fail_starts_after(&self, count: Option<usize>) {
+        *self.starts_left.lock().unwrap() = count;
     }
 
     pub(crate) fn fail_copies(&self, code: Option<&'static str>) {
@@ -54,6 +60,9 @@ fn nothing() -> SessionFailure {
 impl SessionWorker for IdleSessions {
     async fn start(&self, _: SessionOrder) -> Result<SessionStarted, SessionFailure> {
         self.note("start");
+        if let Some(left) = &mut *self.starts_left.lock().unwrap() {
+            *left = left.checked_sub(1).ok_or_else(|| SessionFailure::new("failed", "no more sandboxes"))?;
+        }
         Ok(SessionStarted { sandbox_id: "sbx-aaaaaaaaaaaaaaaa".to_owned() })
     }
 

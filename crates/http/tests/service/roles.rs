@@ -160,6 +160,7 @@ fn body(method: &str, path: &str, number: usize) -> Option<Value> {
         ("POST", "/v1/sessions/{id}/artifacts") => Some(json!({"path": "a"})),
         ("POST", "/v1/sessions/{id}/files/mkdir") => Some(json!({"path": "a"})),
         ("POST", "/v1/sessions/{id}/files/move") => Some(json!({"from": "a", "to": "b"})),
+        ("POST", "/v1/sessions/{id}/files/watch/tickets") => Some(json!({})),
         ("POST", "/v1/sessions/{id}/processes") => Some(json!({"command": "true"})),
         ("POST", "/v1/sessions/{id}/processes/{number}/input") => None,
         ("POST", "/v1/sessions/{id}/processes/{number}/tickets") => Some(json!({})),

@@ -73,7 +73,8 @@ impl Store {
         let folder = staging.path().join("blobs/sha256");
         fs::create_dir_all(&folder).map_err(failed)?;
         for download in blobs {
-            fs::rename(&download.path, folder.join(download.digest.hex())).map_err(failed)?;
+            let to = folder.join(download.digest.hex());
+            download.place(&to)?;
         }
         let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(failed);
         for bytes in [manifest, config] {
@@ -120,7 +121,12 @@ impl Download {
             return Ok(());
         }
         self.discard();
-        Err(ImageError::Digest { what: "a blob of the registry".to_owned(), expected: self.digest, found })
+        Err(ImageError::Digest { what: "what was got".to_owned(), expected: self.digest, found })
+    }
+
+    /// Moves what was got to where it is needed, in the store.
+    pub fn place(self, to: &Path) -> Result<()> {
+        fs::rename(&self.path, to).map_err(|error| self.store.failed("moving a download", error))
     }
 
     fn discard(&self) {

@@ -63,9 +63,34 @@ struct Making<'m> {
 impl Store {
     /// Takes an image in, and gives it a name. On an error nothing has changed.
     pub fn import(&self, import: &Import<'_>) -> Result<Imported> {
+        let Import { source, name, limits, progress } = *import;
+        self.take_in(name, limits, progress, |making| {
+            let metadata = fs::metadata(source).map_err(|error| ImageError::source(source, error))?;
+            if metadata.is_dir() { making.folder(source, name) } else { making.file(source, name) }
+        })
+    }
+
+    /// The same for an archive that comes as a stream. One that ends with an error was cut, and is not taken in.
+    pub fn import_stream(
+        &self,
+        stream: &mut dyn Read,
+        name: &ImageName,
+        limits: ImportLimits,
+        progress: &dyn Fn(u64),
+    ) -> Result<Imported> {
+        let cut = |error: io::Error| ImageError::refused("the archive", error.to_string());
+        self.take_in(name, limits, progress, |making| making.archive(stream, None, &cut, name))
+    }
+
+    fn take_in(
+        &self,
+        name: &ImageName,
+        limits: ImportLimits,
+        progress: &dyn Fn(u64),
+        read: impl FnOnce(&mut Making<'_>) -> Result<Record>,
+    ) -> Result<Imported> {
         self.prepare()?;
         self.sweep_staging()?;
-        let Import { source, name, limits, progress } = *import;
         let mut making = Making {
             store: self,
             staging: self.stage()?,
@@ -74,8 +99,7 @@ impl Store {
             made: HashMap::new(),
             held: Vec::new(),
         };
-        let metadata = fs::metadata(source).map_err(|error| ImageError::source(source, error))?;
-        let image = if metadata.is_dir() { making.folder(source, name) } else { making.file(source, name) }?;
+        let image = read(&mut making)?;
         let layers_shared = making.held.len();
         making.publish(&image, name)?;
         // The name may have had another image before.
@@ -106,8 +130,20 @@ impl Making<'_> {
         let unreadable = |error: io::Error| ImageError::source(source, error);
         let file = File::open(source).map_err(unreadable)?;
         let is_plain_file = file.metadata().map_err(unreadable)?.is_file();
+        let again = if is_plain_file { Some(file.try_clone().map_err(unreadable)?) } else { None };
+        self.archive(&mut &file, again, &unreadable, name)
+    }
+
+    /// An archive from its beginning. `again` is the same one, where it can be read in any order.
+    fn archive(
+        &mut self,
+        source: &mut dyn Read,
+        again: Option<File>,
+        unreadable: &dyn Fn(io::Error) -> ImageError,
+        name: &ImageName,
+    ) -> Result<Record> {
         let mut decoded =
-            Decoded::new(Watched { inner: &file, progress: self.progress }).map_err(unreadable)?;
+            Decoded::new(Watched { inner: source, progress: self.progress }).map_err(unreadable)?;
         let mut first = vec![0; FIRST_BYTES];
         let n = read_full(&mut decoded, &mut first).map_err(|error| match decoded.is_compressed() {
             true => ImageError::refused("the archive", error.to_string()),
@@ -119,11 +155,9 @@ impl Making<'_> {
             let (layer, found) = self.unpack_root(&mut stream)?;
             return self.root(found, layer, "root archive");
         }
-        let archive = if is_plain_file && !decoded.is_compressed() {
-            drop(decoded);
-            file
-        } else {
-            self.stage_archive(&mut io::Cursor::new(first).chain(decoded))?
+        let archive = match again.filter(|_| !decoded.is_compressed()) {
+            Some(file) => file,
+            None => self.stage_archive(&mut io::Cursor::new(first).chain(decoded))?,
         };
         let blobs = TarIndex::new(archive)?;
         self.image(archive::find(&blobs, name)?, &blobs, "image archive")

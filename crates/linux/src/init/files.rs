@@ -88,11 +88,15 @@ pub(super) fn make_folder(plan: &InitPlan<'_>, path: &CStr) -> Result<()> {
 }
 
 /// Lists a folder, as the sandbox user sees it, into a file in memory.
-pub(super) fn list(plan: &InitPlan<'_>, path: &CStr, limit: u32) -> Result<OwnedFd> {
-    let listing = sys::memory_file()?;
-    as_user(plan, || {
+pub(super) fn list(plan: &InitPlan<'_>, path: &CStr, limit: u32, is_close: bool) -> Result<OwnedFd> {
+    let mut listing = Listing { file: sys::memory_file()?, buffer: [0; 8192], filled: 0 };
+    let listed = as_user(plan, || {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let folder = sys::openat2(sys::CWD, path, flags, 0, ANCHORED)?;
+        if is_close {
+            // Attributes are looked at by name alone.
+            sys::fchdir(folder.as_raw_fd())?;
+        }
         let mut left = limit;
         let mut buffer = [0u8; 8192];
         while left > 0 {
@@ -100,15 +104,53 @@ pub(super) fn list(plan: &InitPlan<'_>, path: &CStr, limit: u32) -> Result<Owned
             if n == 0 {
                 break;
             }
-            left = list_some(&folder, &buffer[..n], &listing, left)?;
+            left = list_some(&folder, &buffer[..n], &mut listing, left, is_close)?;
         }
-        Ok(())
-    })?;
-    Ok(listing)
+        listing.flush()
+    });
+    if is_close && sys::chdir(c"/").is_err() {
+        // Every path that follows would be below another folder.
+        sys::exit(2);
+    }
+    listed.map(|()| listing.file)
 }
 
-/// Writes out one buffer full of entries and returns how many more are wanted.
-fn list_some(folder: &OwnedFd, mut entries: &[u8], listing: &OwnedFd, mut left: u32) -> Result<u32> {
+/// Entries on their way into a file, many in one write.
+struct Listing {
+    file: OwnedFd,
+    buffer: [u8; 8192],
+    filled: usize,
+}
+
+impl Listing {
+    fn add(&mut self, entry: &ListedEntry<'_>) -> Result<()> {
+        let mut buffer = [0; LISTED_ENTRY_BYTES];
+        let encoded = entry.encode(&mut buffer)?;
+        if self.filled + encoded.len() > self.buffer.len() {
+            self.flush()?;
+        }
+        self.buffer[self.filled..][..encoded.len()].copy_from_slice(encoded);
+        self.filled += encoded.len();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let filled = std::mem::take(&mut self.filled);
+        match sys::write(self.file.as_raw_fd(), &self.buffer[..filled])? {
+            n if n == filled => Ok(()),
+            _ => Err(Errno(libc::ENOMEM)),
+        }
+    }
+}
+
+/// Lists one buffer full of entries and returns how many more are wanted.
+fn list_some(
+    folder: &OwnedFd,
+    mut entries: &[u8],
+    listing: &mut Listing,
+    mut left: u32,
+    is_close: bool,
+) -> Result<u32> {
     while let Some((name, rest)) = sys::next_entry(entries) {
         entries = rest;
         if left == 0 || name == c"." || name == c".." {
@@ -116,9 +158,13 @@ fn list_some(folder: &OwnedFd, mut entries: &[u8], listing: &OwnedFd, mut left: 
         }
         // It may be gone again.
         let Ok(stat) = sys::stat_at(folder.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW) else { continue };
-        let entry = ListedEntry { mode: stat.st_mode, size_bytes: stat.st_size as u64, name };
-        let mut buffer = [0; LISTED_ENTRY_BYTES];
-        sys::write(listing.as_raw_fd(), entry.encode(&mut buffer)?)?;
+        listing.add(&ListedEntry {
+            mode: stat.st_mode,
+            size_bytes: stat.st_size as u64,
+            links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+            has_attributes: is_close && sys::has_attributes(name)?,
+            name,
+        })?;
         left -= 1;
     }
     Ok(left)

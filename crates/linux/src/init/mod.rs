@@ -94,6 +94,8 @@ pub(crate) struct InitPlan<'l> {
     pub(crate) has_network: bool,
     /// A filesystem on disk for the files, not attached yet; else they are in memory.
     pub(crate) disk: Option<RawFd>,
+    /// Whether that has the files of another sandbox already.
+    pub(crate) has_files: bool,
     /// Whether the kernel counts what is made here against the user who runs the launcher, with all others of it.
     pub(crate) shares_counts: bool,
     /// Descriptors that stay open, sorted; one may be there twice.

@@ -9,7 +9,7 @@ use crate::stage::Stage;
 use crate::sys::{self, Errno};
 use cofferdam_core::Control;
 use std::ffi::CStr;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 
 const BIND: u64 = libc::MS_BIND;
 
@@ -98,6 +98,13 @@ fn files(plan: &InitPlan<'_>) -> StageResult {
         }
     };
     plan.at(Stage::Files, mounted)?;
+    if plan.has_files {
+        // The init of the other sandbox has made the same folders, and nobody but it could reach their names. What is
+        // in the workspace comes along; its own mode is the only thing here that a guest can change.
+        let workspace = sys::open(sys::CWD, c"/files/workspace", libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        let opened = workspace.and_then(|workspace| sys::fchmod(workspace.as_raw_fd(), 0o755));
+        return plan.at(Stage::FilesLayout, opened);
+    }
     let own = plan.payload_id;
     let folders: [(&CStr, u32, u32); 7] = [
         (c"/files/workspace", 0o755, own),

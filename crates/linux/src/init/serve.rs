@@ -223,8 +223,8 @@ impl Server<'_> {
             Ok(Request::Watch { request }) => {
                 reply(request, sys::inotify().map(Some));
             }
-            Ok(Request::List { request, limit, path }) => {
-                reply(request, files::list(self.plan, path, limit).map(Some));
+            Ok(Request::List { request, limit, is_close, path }) => {
+                reply(request, files::list(self.plan, path, limit, is_close).map(Some));
             }
             Ok(Request::Stop) => sys::exit(0),
             // The host made it; dropping it would leave someone waiting, so the sandbox ends.

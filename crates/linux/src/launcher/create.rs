@@ -147,6 +147,14 @@ impl Launcher {
     /// Takes a disk that the host made, and gives it to the sandbox's root.
     fn open_disk(&self, request: &CreateRequest, mount: OwnedFd) -> Result<Disk, Failed> {
         let owner = self.owner(request);
+        if let Some(first) = request.disk_first_id {
+            let mapped = match self.ids {
+                Ids::Host => layers::map_disk(&mount, first, owner),
+                // Only the host's root may, and only it has disks.
+                _ => Err(Errno(libc::EPERM)),
+            };
+            mapped.map_err(|errno| (Stage::Files, errno))?;
+        }
         let top = sys::open(mount.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY, 0);
         let given = top.and_then(|top| sys::fchown(top.as_raw_fd(), owner, owner).map(|()| top));
         given.map(|top| Disk { mount, top }).map_err(|errno| (Stage::Files, errno))
@@ -176,6 +184,7 @@ impl Launcher {
             control: fds.control,
             sync: fds.sync,
             disk: fds.disk,
+            has_files: request.disk_first_id.is_some(),
             has_network,
             shares_counts: self.ids != Ids::Host,
             keep: fds.keep(),

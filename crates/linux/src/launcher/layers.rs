@@ -50,6 +50,13 @@ pub(super) fn stage(image: u32, names: &[String], first: u32) -> Result<Staged> 
     Ok(staged)
 }
 
+/// Has the files of a disk, which belong to a sandbox whose ids began at `from`, look like those of one whose ids begin
+/// at `to`. On the disk nothing changes.
+pub(super) fn map_disk(mount: &OwnedFd, from: u32, to: u32) -> Result<()> {
+    let ids = user_namespace(&format!("{from} {to} {IDS_PER_SLOT}\n"))?;
+    sys::mount_setattr(mount.as_raw_fd(), sys::MOUNT_ATTR_IDMAP, ids.as_raw_fd())
+}
+
 fn make(folder: &CString) -> Result<()> {
     match sys::mkdir(sys::CWD, folder, 0o755) {
         Ok(()) | Err(Errno(libc::EEXIST)) => Ok(()),

@@ -18,6 +18,8 @@ pub struct CreateRequest {
     pub files_inodes: u64,
     /// Whether its files are on disk; a detached mount of that comes along.
     pub on_disk: bool,
+    /// Where the disk has the files of another sandbox: the first of the ids that they belong to on it.
+    pub disk_first_id: Option<u32>,
     pub writable_root: bool,
     pub terminal: bool,
     pub required: ControlSet,
@@ -150,6 +152,7 @@ impl CreateRequest {
             files_bytes,
             files_inodes,
             on_disk,
+            disk_first_id,
             writable_root,
             terminal,
             required,
@@ -158,7 +161,7 @@ impl CreateRequest {
             hostname,
         } = self;
         e.u32(CREATE).u32(*sandbox).u32(*slot).u32(*image);
-        e.u64(*files_bytes).u64(*files_inodes).u32((*on_disk).into());
+        e.u64(*files_bytes).u64(*files_inodes).u32((*on_disk).into()).u32(disk_first_id.unwrap_or(0));
         e.u32((*writable_root).into()).u32((*terminal).into()).u64(required.0).u64(leave_out.0);
         e.u32(fail_at.map_or(NO_STAGE, |stage| stage as u32)).text(hostname.as_bytes());
     }
@@ -171,6 +174,8 @@ impl CreateRequest {
             files_bytes: d.u64()?,
             files_inodes: d.u64()?,
             on_disk: d.u32()? != 0,
+            // No sandbox has the host's root among its ids.
+            disk_first_id: Some(d.u32()?).filter(|first| *first != 0),
             writable_root: d.u32()? != 0,
             terminal: d.u32()? != 0,
             required: ControlSet(d.u64()?),
@@ -224,6 +229,7 @@ mod tests {
             files_bytes: 6,
             files_inodes: 7,
             on_disk: true,
+            disk_first_id: Some(131_072),
             writable_root: false,
             terminal: true,
             required: ControlSet(8),

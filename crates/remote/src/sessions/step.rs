@@ -62,7 +62,7 @@ pub(super) async fn run(
         Followed { peer: &peer, id, attempt, fence: FENCE, lease: LEASE }.forget().await;
     });
     match end {
-        FollowEnd::Lost(why) => StepEnd::Lost { why },
+        FollowEnd::Unknown(why) | FollowEnd::Lost(why) => StepEnd::Lost { why },
         FollowEnd::End(end) => read(end),
     }
 }

@@ -53,6 +53,17 @@ impl Store {
         row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
+    /// The same, counted anew: artifacts, and the files that snapshots and paused sessions keep.
+    pub async fn recount_artifact_bytes(&self, tenant: &str) -> Result<i64> {
+        let query = sqlx::query(
+            "SELECT CAST((SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE tenant_id = $1 AND state <> 'deleting') \
+             + (SELECT COALESCE(SUM(size_bytes), 0) FROM archives WHERE tenant_id = $1 AND state <> 'deleting') AS BIGINT)",
+        )
+        .bind(tenant);
+        let row = self.engine.fetch_optional(query).await?;
+        row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
+    }
+
     /// Whether a key of a tenant is one that still counts, at a time.
     pub async fn is_key_valid(&self, tenant: &str, id: &str, now: crate::Millis) -> Result<bool> {
         let query = sqlx::query(

@@ -6,6 +6,7 @@ use sqlx::Row;
 /// Where a session is, or was last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPlace {
+    pub tenant: String,
     pub worker: String,
     pub generation: i64,
     /// It has not ended, and is not kept without a sandbox.
@@ -28,11 +29,13 @@ impl Store {
     /// Where a session is, whosever it is; none where there is no such session.
     pub async fn session_place(&self, id: &str) -> Result<Option<SessionPlace>> {
         let text = "SELECT worker, generation, CAST(CASE WHEN state <> 'ended' \
-                    AND COALESCE(pause_mode, '') <> 'archive' THEN 1 ELSE 0 END AS BIGINT) FROM sessions WHERE id = $1";
+                    AND COALESCE(pause_mode, '') <> 'archive' THEN 1 ELSE 0 END AS BIGINT), tenant_id \
+                    FROM sessions WHERE id = $1";
         let row = self.engine.fetch_optional(sqlx::query(text).bind(id)).await?;
         let read = |row: sqlx::any::AnyRow| {
             let (worker, generation) = (row.try_get(0)?, row.try_get(1)?);
-            Ok(SessionPlace { worker, generation, has_sandbox: row.try_get::<i64, _>(2)? != 0 })
+            let (has_sandbox, tenant) = (row.try_get::<i64, _>(2)? != 0, row.try_get(3)?);
+            Ok(SessionPlace { tenant, worker, generation, has_sandbox })
         };
         row.map(read).transpose()
     }

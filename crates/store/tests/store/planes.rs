@@ -109,8 +109,10 @@ pub(crate) async fn what_a_gone_plane_had_begun_is_found_once(bed: Bed) {
 pub(crate) async fn a_place_is_known_whosever_the_session_is(bed: Bed) {
     let store = bed.open().await;
     create(&store, new_session("ses_a")).await;
-    let place =
-        |has_sandbox| Some(SessionPlace { worker: "node:one".to_owned(), generation: 1, has_sandbox });
+    let place = |has_sandbox| {
+        let (tenant, worker) = (TENANT.to_owned(), "node:one".to_owned());
+        Some(SessionPlace { tenant, worker, generation: 1, has_sandbox })
+    };
     assert_eq!(store.session_place("ses_a").await.unwrap(), place(true));
     assert_eq!(store.session_place("ses_none").await.unwrap(), None);
     assert_eq!(store.live_sessions().await.unwrap().len(), 1);

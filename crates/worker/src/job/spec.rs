@@ -118,6 +118,7 @@ pub fn sandbox_spec(id: SandboxId, job: &JobSpec) -> SandboxSpec {
         pausable: false,
         workspace_root: job.workspace_root.clone(),
         mounts: job.mounts.clone(),
+        files: None,
     }
 }
 

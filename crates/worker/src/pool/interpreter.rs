@@ -8,6 +8,7 @@ use crate::runtime::ahead;
 use crate::task_env::default_env;
 use cofferdam_backend::{BackendError, Process, Result, Sandbox, SandboxSpec};
 use cofferdam_core::SandboxId;
+use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 
 /// A sandbox, and the interpreter that waits in it, if one does.
@@ -17,6 +18,8 @@ pub struct Taken {
     pub id: SandboxId,
     pub sandbox: Box<dyn Sandbox>,
     pub interpreter: Option<WaitingInterpreter>,
+    /// The kernel of interpreters in such sandboxes compiled, for one that is started later.
+    pub kernel: Option<Arc<[u8]>>,
 }
 
 /// An interpreter that has started in the workspace and waits for what is wanted of it. Dropping it does not end it.
@@ -55,17 +58,20 @@ impl Pool {
         runtime: &'static Runtime,
         env: &[(String, String)],
     ) -> Result<Taken> {
-        let runtime = Some(runtime).filter(|runtime| fits(runtime, &spec, env));
-        let kind = Kind::new(spec, runtime);
+        let fits = fits(runtime, &spec, env);
+        let mut kind = Kind::new(spec, Some(runtime));
+        // Also for one that has to start with what it was asked for: its code is the same.
+        let kernel = Shelf::kernel_of(&self.state().shelves, &kind);
+        kind.runtime = kind.runtime.filter(|_| fits);
         match self.take_warm(&kind).await {
             Some(waiting) => {
                 Shelf::of(&mut self.state().shelves, &kind).hold_for_session();
                 let interpreter = waiting.interpreter.map(WaitingInterpreter);
-                Ok(Taken { id: waiting.id, sandbox: waiting.sandbox, interpreter })
+                Ok(Taken { id: waiting.id, sandbox: waiting.sandbox, interpreter, kernel })
             }
             None => {
                 let id = kind.spec.id.clone();
-                Ok(Taken { id, sandbox: self.backend.create(kind.spec).await?, interpreter: None })
+                Ok(Taken { id, sandbox: self.backend.create(kind.spec).await?, interpreter: None, kernel })
             }
         }
     }

@@ -140,6 +140,12 @@ impl Pool {
         }
     }
 
+    /// A sandbox that is like none that waits.
+    pub(crate) async fn make_alone(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
+        self.state().counts.cold += 1;
+        self.backend.create(spec).await
+    }
+
     /// One from the shelf, limited as the request wants it. Where there is none, it counts as a cold start.
     async fn take_warm(&self, kind: &Kind) -> Option<Waiting> {
         while let Some(waiting) = self.take_waiting(kind).await {

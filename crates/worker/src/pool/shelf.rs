@@ -1,11 +1,12 @@
 //! The waiting sandboxes of one kind, and how many are wanted.
 
 use super::IDLE_SANDBOX_BYTES;
-use super::waiting::Waiting;
+use super::waiting::{Told, Waiting};
 use crate::ids::draw_sandbox_id;
 use crate::runtime::Runtime;
 use cofferdam_backend::SandboxSpec;
 use std::collections::VecDeque;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -28,13 +29,13 @@ pub(super) struct Kind {
     pub(super) spec: SandboxSpec,
     /// Whose interpreter has started in it, if any.
     pub(super) runtime: Option<&'static Runtime>,
-    /// The code that it waits with, compiled, once one of the kind has told it. Does not count either.
-    pub(super) compiled: Option<Arc<[u8]>>,
+    /// Its code compiled, once one of the kind has told it. Does not count either.
+    pub(super) told: Told,
 }
 
 impl Kind {
     pub(super) fn new(spec: SandboxSpec, runtime: Option<&'static Runtime>) -> Self {
-        Self { spec, runtime, compiled: None }
+        Self { spec, runtime, told: Told::default() }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -93,6 +94,7 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         pausable,
         workspace_root,
         mounts,
+        files,
     } = a;
     *image == b.image
         && limits.disk == b.limits.disk
@@ -103,9 +105,11 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         && *terminal == b.terminal
         && *pausable == b.pausable
         && *workspace_root == b.workspace_root
-        // What is mounted is one job's own.
+        // What is mounted is one job's own, and so are files.
         && mounts.is_empty()
         && b.mounts.is_empty()
+        && files.is_none()
+        && b.files.is_none()
 }
 
 impl Shelf {
@@ -126,6 +130,11 @@ impl Shelf {
             shelves.len() - 1
         });
         &mut shelves[at]
+    }
+
+    /// The kernel of a kind's interpreters compiled, once one has told it.
+    pub(super) fn kernel_of(shelves: &[Self], kind: &Kind) -> Option<Arc<[u8]>> {
+        shelves.iter().find(|shelf| shelf.kind.is_same(kind))?.kind.told.kernel.clone()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -150,7 +159,7 @@ impl Shelf {
     pub(super) fn put(&mut self, waiting: Waiting) {
         self.making = self.making.saturating_sub(1);
         let mut waiting = waiting;
-        self.kind.compiled = waiting.compiled.take().or(self.kind.compiled.take());
+        self.kind.told = take(&mut waiting.told).or(take(&mut self.kind.told));
         while let Some(joined) = self.joined.pop_front() {
             match joined.send(waiting) {
                 Ok(()) => return,

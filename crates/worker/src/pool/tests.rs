@@ -2,7 +2,7 @@ use super::*;
 use crate::runtime::{PYTHON_KERNEL, by_name};
 use crate::testing::{FakeBackend, Guest};
 use crate::{Discard, JobSpec, Work, cancellation, draw_job_id, draw_sandbox_id, sandbox_spec};
-use cofferdam_backend::ExitStatus;
+use cofferdam_backend::{ExitStatus, Image};
 use cofferdam_core::{JobResult, Limits};
 use tokio::io::AsyncReadExt;
 
@@ -58,7 +58,7 @@ async fn another_kind_is_never_served_from_the_wrong_shelf() {
     pool.keep_ready(&spec(), None, 1);
     settle(&pool).await;
     for other in [
-        SandboxSpec { image: cofferdam_backend::Image::Folder("/elsewhere".into()), ..spec() },
+        SandboxSpec { image: Image::Folder("/elsewhere".into()), ..spec() },
         SandboxSpec { terminal: true, ..spec() },
         SandboxSpec { network: cofferdam_core::NetworkPolicy::Restricted, ..spec() },
         SandboxSpec { limits: Limits { disk: Limits::memory_disk(64 << 20), ..Limits::default() }, ..spec() },
@@ -176,11 +176,11 @@ async fn python_of_sessions(mut guest: Guest) -> ExitStatus {
     guest.print("\0\0\0\0\0").await;
     let program = read_message(&mut guest).await;
     assert!(program.contains("_prepare") && program.contains("_boot"), "{program}");
-    let kernel = read_message(&mut guest).await;
+    let (kernel, compiled) = (read_message(&mut guest).await, read_message(&mut guest).await);
     assert_eq!(kernel, cofferdam_kernels::PYTHON_WAITING.kernel);
-    guest.print("\0\0\0\0\0").await;
+    guest.print(if compiled.is_empty() { "\0\x04\0\0\0told" } else { "\0\0\0\0\0" }).await;
     let wanted = read_message(&mut guest).await;
-    guest.print(wanted.replace('\0', " ")).await;
+    guest.print(format!("{compiled}: {}", wanted.replace('\0', " "))).await;
     ExitStatus::Exited(0)
 }
 
@@ -190,19 +190,57 @@ async fn the_interpreter_of_a_session_has_its_kernel_before_it_is_taken() {
     let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
     pool.keep_ready(&spec(), Some(&PYTHON_KERNEL), 2);
     settle(&pool).await;
-    let taken = pool.take_with_interpreter(spec(), &PYTHON_KERNEL, &[]).await.unwrap();
-    let env = [("K".to_owned(), "v".to_owned())];
-    let process =
-        taken.interpreter.unwrap().give("", &["port".to_owned(), "word".to_owned()], &env).await.unwrap();
-    let mut said = String::new();
-    process.take_stdout().unwrap().read_to_string(&mut said).await.unwrap();
-    assert_eq!(said, "0 2  port word K=v");
+    assert_eq!(said_by_next(&pool).await, ": 0 2  port word K=v");
     // The next one is not made while the first step of this one is likely to run.
     assert_eq!(pool.counts().waiting, 1);
     let _ = tokio::time::timeout(Duration::from_millis(50), pool.tend()).await;
     assert_eq!(pool.counts().waiting, 1);
     let _ = tokio::time::timeout(Duration::from_millis(50), pool.tend()).await;
     assert_eq!(pool.counts().waiting, 2);
+}
+
+async fn said_by_next(pool: &Pool) -> String {
+    let taken = pool.take_with_interpreter(spec(), &PYTHON_KERNEL, &[]).await.unwrap();
+    let env = [("K".to_owned(), "v".to_owned())];
+    let process =
+        taken.interpreter.unwrap().give("", &["port".to_owned(), "word".to_owned()], &env).await.unwrap();
+    let mut said = String::new();
+    process.take_stdout().unwrap().read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kernel_that_one_has_compiled_is_read_by_the_next() {
+    let backend = Arc::new(FakeBackend::new().with_program("python3", python_of_sessions));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    pool.keep_ready(&spec(), Some(&PYTHON_KERNEL), 1);
+    settle(&pool).await;
+    for compiled in ["", "told", "told"] {
+        assert_eq!(said_by_next(&pool).await, format!("{compiled}: 0 2  port word K=v"));
+        settle(&pool).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kernel_that_was_told_compiled_comes_with_every_sandbox_of_its_kind() {
+    let backend = Arc::new(FakeBackend::new().with_program("python3", python_of_sessions));
+    let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
+    let told_with = async |spec: SandboxSpec, env: &[(String, String)]| {
+        let taken = pool.take_with_interpreter(spec, &PYTHON_KERNEL, env).await.unwrap();
+        (
+            taken.interpreter.is_some(),
+            taken.kernel.map(|kernel| String::from_utf8_lossy(&kernel).into_owned()),
+        )
+    };
+    assert_eq!(told_with(spec(), &[]).await, (false, None), "nobody has told it yet");
+    settle(&pool).await;
+    let told = Some("told".to_owned());
+    assert_eq!(told_with(spec(), &[]).await, (true, told.clone()));
+    // Nothing can wait for this one, but what it will start has the same code.
+    let env = [("PYTHONHASHSEED".to_owned(), "1".to_owned())];
+    assert_eq!(told_with(spec(), &env).await, (false, told));
+    let elsewhere = SandboxSpec { image: Image::Named("other".to_owned()), ..spec() };
+    assert_eq!(told_with(elsewhere, &[]).await, (false, None), "another image has another interpreter");
 }
 
 #[tokio::test(start_paused = true)]
@@ -340,11 +378,14 @@ async fn the_next_one_is_not_made_at_the_cost_of_a_request() {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_tells_of_its_code_is_what_the_next_starts_with() {
-    async fn telling(guest: Guest) -> ExitStatus {
-        match guest.spec.argv[2].contains("loads(b'told')") {
-            true => python(guest).await,
-            false => waiting(guest, "\0\x04\0\0\0told", "plain").await,
+    async fn telling(mut guest: Guest) -> ExitStatus {
+        if !guest.spec.argv[2].contains(".read(4)") {
+            return waiting(guest, "\0\x04\0\0\0told", "plain").await;
         }
+        let mut sent = [0; 4];
+        guest.stdin.read_exact(&mut sent).await.unwrap();
+        assert_eq!(&sent, b"told");
+        python(guest).await
     }
     let (_, pool) = pool_with(telling, 1).await;
     assert_eq!(run(&pool, job("code 1")).await.stdout.text(), "plain code 1");

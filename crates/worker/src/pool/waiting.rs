@@ -26,23 +26,42 @@ pub(crate) struct Waiting {
     pub(crate) id: SandboxId,
     pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) interpreter: Option<Box<Interpreter>>,
-    /// What it told of the code that it waits with, for the next one of its kind.
-    pub(super) compiled: Option<Arc<[u8]>>,
+    /// For the next one of its kind.
+    pub(super) told: Told,
+}
+
+/// Code that an interpreter was given as a text, compiled, as it told it. Reading that takes a fraction of the time, and
+/// none of the memory that stays when a compiler is done.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    /// What it waits with.
+    boot: Option<Arc<[u8]>>,
+    /// What it was given then.
+    pub(super) kernel: Option<Arc<[u8]>>,
+}
+
+impl Told {
+    /// One that was given it compiled tells nothing, and the earlier holds.
+    pub(super) fn or(self, earlier: Self) -> Self {
+        Self { boot: self.boot.or(earlier.boot), kernel: self.kernel.or(earlier.kernel) }
+    }
 }
 
 impl Waiting {
     pub(super) async fn make(backend: &dyn Backend, kind: &Kind) -> Result<Self> {
         let (id, spec) = (kind.spec.id.clone(), kind.spec.clone());
         let Some((runtime, ahead)) = kind.runtime.and_then(|runtime| Some((runtime, runtime.ahead?))) else {
-            return Ok(Self { id, sandbox: backend.create(spec).await?, interpreter: None, compiled: None });
+            let (sandbox, told) = (backend.create(spec).await?, Told::default());
+            return Ok(Self { id, sandbox, interpreter: None, told });
         };
-        let process = process(runtime, ahead, kind.compiled.as_deref());
-        let (sandbox, process) = backend.create_and_start(spec, process).await?;
-        let interpreter = tokio::time::timeout(START_MAX, Interpreter::ready(process?, ahead)).await;
-        let (mut interpreter, compiled) = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
+        let (argv, sent) = ahead.start(runtime, kind.told.boot.as_deref());
+        let (sandbox, process) = backend.create_and_start(spec, process(argv)).await?;
+        let interpreter =
+            tokio::time::timeout(START_MAX, Interpreter::ready(process?, ahead, sent, &kind.told)).await;
+        let (mut interpreter, told) = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
         // Its start was nobody's job, and will not be counted as one's.
         interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;
-        Ok(Self { id, sandbox, interpreter: Some(Box::new(interpreter)), compiled })
+        Ok(Self { id, sandbox, interpreter: Some(Box::new(interpreter)), told })
     }
 
     /// Whether it can still serve; an interpreter may have been ended by whatever ends processes.
@@ -51,9 +70,9 @@ impl Waiting {
     }
 }
 
-fn process(runtime: &Runtime, ahead: &Ahead, compiled: Option<&[u8]>) -> ProcessSpec {
+fn process(argv: Vec<String>) -> ProcessSpec {
     ProcessSpec {
-        argv: ahead.argv(runtime, compiled),
+        argv,
         env: default_env(),
         cwd: workspace(),
         make_cwd: false,
@@ -76,21 +95,30 @@ pub(crate) struct Interpreter {
 }
 
 impl Interpreter {
-    /// Waits until it has started, and for what it tells of its code.
-    async fn ready(process: Box<dyn Process>, ahead: &Ahead) -> Result<(Self, Option<Arc<[u8]>>)> {
+    /// Waits until it has started, and for what it tells of its code. `sent` is what it begins with, `known` what others
+    /// have told.
+    async fn ready(
+        process: Box<dyn Process>,
+        ahead: &Ahead,
+        sent: &[u8],
+        known: &Told,
+    ) -> Result<(Self, Told)> {
         let gone = || BackendError::Gone { cause: "the interpreter ended before it was ready".to_owned() };
         let mut stdin = process.take_stdin().ok_or_else(gone)?;
         let mut stdout = process.take_stdout().ok_or_else(gone)?;
-        let compiled = read_ready(&mut stdout).await.map_err(|_| gone())?;
+        stdin.write_all(sent).await.map_err(|_| gone())?;
+        let mut told = Told { boot: read_ready(&mut stdout).await.map_err(|_| gone())?, kernel: None };
         if let Some(then) = ahead.then {
             let mut words = message(then.code, &[], &default_env(), true);
-            words.extend((then.kernel.len() as u32).to_le_bytes());
-            words.extend(then.kernel.as_bytes());
+            for part in [then.kernel.as_bytes(), known.kernel.as_deref().unwrap_or_default()] {
+                words.extend((part.len() as u32).to_le_bytes());
+                words.extend(part);
+            }
             stdin.write_all(&words).await.map_err(|_| gone())?;
-            read_ready(&mut stdout).await.map_err(|_| gone())?;
+            told.kernel = read_ready(&mut stdout).await.map_err(|_| gone())?;
         }
         let (stdin, stdout) = (Mutex::new(Some(stdin)), Mutex::new(Some(stdout)));
-        Ok((Self { process, cpu_time_ms: None, stdin, stdout }, compiled))
+        Ok((Self { process, cpu_time_ms: None, stdin, stdout }, told))
     }
 
     fn has_ended(&self) -> bool {

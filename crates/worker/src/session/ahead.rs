@@ -34,13 +34,14 @@ impl Ahead {
     }
 }
 
-/// Makes a kernel of an interpreter that waits to become one.
+/// Makes a kernel of an interpreter that waits to become one, and has read it.
 pub(super) async fn become_kernel(
     interpreter: WaitingInterpreter,
     sandbox: &Arc<dyn Sandbox>,
     options: KernelOptions,
 ) -> Result<Kernel, KernelError> {
     let env = options.env.clone();
+    let options = KernelOptions { compiled: None, ..options };
     let preparation = Preparation::new(sandbox, KernelLanguage::Python, options).await?;
     let process = interpreter.give("", &preparation.arguments(), &env).await?;
     preparation.finish(process).await

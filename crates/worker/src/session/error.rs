@@ -24,6 +24,10 @@ pub enum SessionError {
     #[error("the session was placed anew since")]
     Stale,
 
+    /// Its sandbox went without anybody having asked for that.
+    #[error("the session's sandbox is gone: {cause}")]
+    Lost { cause: String },
+
     #[error("the session has no such context")]
     NoContext,
 
@@ -74,7 +78,7 @@ impl SessionError {
             Self::Create(BackendError::Invalid(_)) => "invalid",
             Self::Create(BackendError::Unsupported { .. }) => "unsupported",
             Self::Id(_) | Self::Create(_) => "sandbox_failed",
-            Self::Unknown => "session_gone",
+            Self::Unknown | Self::Lost { .. } => "session_gone",
             Self::Stale => "session_stale",
             Self::NoContext | Self::NoProcess => "not_found",
             Self::InputClosed => "input_closed",

@@ -3,7 +3,7 @@
 use super::live::Live;
 use super::saved::{self, Saved};
 use super::{SessionError, Sessions};
-use cofferdam_backend::Reader;
+use cofferdam_backend::{Backend, BackendError, Reader};
 use cofferdam_core::{GuestPath, SessionId};
 use tokio::io::AsyncWrite;
 
@@ -35,11 +35,15 @@ impl Sessions {
         saved::restore(&*live.sandbox, from).await
     }
 
-    /// Copies the files of a frozen session into the workspace of another that nobody has used yet. `unsupported`, before
+    /// Brings the files of a frozen session into another that nobody has used yet: shared, where that is the same, else
+    /// copied. `unsupported`, before
     /// anything was done, where sandboxes do not hand files over: then they go by `save` and `restore`.
     pub async fn copy(&self, from: (&SessionId, i64), to: (&SessionId, i64)) -> Result<Saved, SessionError> {
         let (from, to) = (self.find(from.0, from.1)?, self.find(to.0, to.1)?);
-        saved::copy(&from.sandbox, &to.sandbox, &self.copying).await
+        match self.share(&from, &to).await {
+            Some(saved) => Ok(saved),
+            None => saved::copy(&from.sandbox, &to.sandbox, &self.copying).await,
+        }
     }
 
     /// Puts a secret where only the session's own processes can read it.
@@ -51,6 +55,7 @@ impl Sessions {
         content: Reader,
     ) -> Result<(), SessionError> {
         let live = self.find(id, generation)?;
+        live.check_secrets()?;
         live.sandbox.write_file(path, SECRET_MODE, content).await?;
         Ok(())
     }
@@ -80,5 +85,16 @@ impl Live {
         }
         *times = times.saturating_sub(1);
         Ok(())
+    }
+}
+
+/// Refuses secrets for a backend that has no place for them, or no way there of its own.
+pub fn check_secrets(backend: &dyn Backend) -> Result<(), BackendError> {
+    match backend.capabilities().secrets {
+        true => Ok(()),
+        false => {
+            let what = "take secrets: its daemon is on another machine, and is reached in the clear";
+            Err(BackendError::Unsupported { backend: backend.name(), what })
+        }
     }
 }

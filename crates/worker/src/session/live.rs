@@ -8,22 +8,26 @@ use super::watch::Watches;
 use super::{SessionError, code, command};
 use crate::artifacts::{ArtifactStore, Collected, Known, collect_new};
 use crate::job::{ArtifactsWanted, Cancellation, FileIn, Request};
-use crate::pool::WaitingInterpreter;
+use crate::pool::Taken;
 use crate::task_env::{STEP_VARIABLE, TaskEnv, WORKSPACE_DIR, contract, session_env};
-use cofferdam_backend::{Sandbox, Stats};
+use cofferdam_backend::{BackendError, Sandbox, Stats};
 use cofferdam_core::{InvalidValue, Outcome, SandboxId};
 use cofferdam_kernels::{Kernel, KernelError, KernelLanguage, KernelOptions};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
 
 /// For so long an interpreter that was started before the session waits for the first step.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 
+/// For so long the end of a sandbox is waited for where something has failed.
+const GONE_WITHIN: Duration = Duration::from_millis(50);
+
 /// A session and its sandbox.
 #[derive(Debug)]
 pub(super) struct Live {
-    spec: SessionSpec,
     sandbox_id: SandboxId,
     pub(super) sandbox: Arc<dyn Sandbox>,
     contexts: Contexts,
@@ -32,22 +36,44 @@ pub(super) struct Live {
     /// Those that are some step's already.
     known_artifacts: tokio::sync::Mutex<Known>,
     ahead: Ahead,
+    /// The kernel of a Python that is started later, if one like it has told it compiled.
+    compiled: Option<Arc<[u8]>>,
     /// How often it was frozen and not thawed.
     pub(super) frozen: tokio::sync::Mutex<u32>,
+    /// Why its sandbox is gone, once it is without having been ended.
+    gone: watch::Sender<Option<String>>,
+    /// Whoever looks out for that, for as long as it is here.
+    watcher: OnceLock<AbortHandle>,
+    /// Last, as what it holds must not go before the sandbox does.
+    spec: SessionSpec,
 }
 
 impl Live {
-    pub(super) fn new(
-        spec: SessionSpec,
-        sandbox_id: SandboxId,
-        sandbox: Box<dyn Sandbox>,
-        interpreter: Option<WaitingInterpreter>,
-    ) -> Self {
+    pub(super) fn check_secrets(&self) -> Result<(), BackendError> {
+        self.spec.place.as_ref().map_or(Ok(()), |place| super::check_secrets(&*place.backend))
+    }
+
+    pub(super) fn new(spec: SessionSpec, taken: Taken) -> Self {
+        let Taken { id: sandbox_id, sandbox, interpreter, kernel: compiled } = taken;
         let (contexts, processes) = (Contexts::default(), Processes::default());
         let (sandbox, ahead) = (Arc::from(sandbox), Ahead::new(interpreter));
         let (watches, known_artifacts) = (Watches::default(), tokio::sync::Mutex::default());
         let frozen = tokio::sync::Mutex::new(0);
-        Self { spec, sandbox_id, sandbox, contexts, processes, watches, known_artifacts, ahead, frozen }
+        let (gone, watcher) = (watch::Sender::new(None), OnceLock::new());
+        Self {
+            sandbox_id,
+            sandbox,
+            contexts,
+            processes,
+            watches,
+            known_artifacts,
+            ahead,
+            compiled,
+            frozen,
+            gone,
+            watcher,
+            spec,
+        }
     }
 
     /// An interpreter that nobody wants does not wait for as long as the session lives.
@@ -63,8 +89,40 @@ impl Live {
         }
     }
 
+    /// Has it noticed when the sandbox goes.
+    pub(super) fn watch_over(&self) {
+        let (sandbox, gone) = (Arc::clone(&self.sandbox), self.gone.clone());
+        let watching = tokio::spawn(async move {
+            let cause = sandbox.gone().await;
+            gone.send_replace(Some(cause));
+        });
+        let _ = self.watcher.set(watching.abort_handle());
+    }
+
+    fn stop_watching(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher.abort();
+        }
+    }
+
+    /// Why its sandbox is gone, if it is.
+    pub(super) fn gone(&self) -> Option<String> {
+        self.gone.borrow().clone()
+    }
+
+    /// The same, for who has just seen something fail: the news may be on its way.
+    pub(super) async fn gone_soon(&self) -> Option<String> {
+        let mut gone = self.gone.subscribe();
+        let told = timeout(GONE_WITHIN, gone.wait_for(Option::is_some)).await;
+        told.ok()?.ok()?.clone()
+    }
+
     pub(super) fn generation(&self) -> i64 {
         self.spec.generation
+    }
+
+    pub(super) fn spec(&self) -> &SessionSpec {
+        &self.spec
     }
 
     pub(super) fn sandbox_id(&self) -> &SandboxId {
@@ -154,14 +212,24 @@ impl Live {
         language: KernelLanguage,
         env: &[(String, String)],
     ) -> Result<Kernel, KernelError> {
-        let workdir = WORKSPACE_DIR.to_owned();
-        let options = KernelOptions { env: env.to_vec(), workdir, grace: self.grace() };
+        let options = self.kernel_options(language, env);
         if language == KernelLanguage::Python
             && let Some(interpreter) = self.ahead.take()
         {
             return ahead::become_kernel(interpreter, &self.sandbox, options).await;
         }
         Kernel::start(&self.sandbox, language, options).await
+    }
+
+    /// What a Python that is started later reads its kernel from.
+    pub(super) fn compiled(&self) -> Option<Arc<[u8]>> {
+        self.compiled.clone()
+    }
+
+    pub(super) fn kernel_options(&self, language: KernelLanguage, env: &[(String, String)]) -> KernelOptions {
+        let compiled = self.compiled.clone().filter(|_| language == KernelLanguage::Python);
+        let (env, workdir) = (env.to_vec(), WORKSPACE_DIR.to_owned());
+        KernelOptions { env, workdir, grace: self.grace(), compiled }
     }
 
     /// The environment of a process that belongs to no step.
@@ -190,8 +258,16 @@ impl Live {
 
     /// Ends everything in it.
     pub(super) async fn end(&self) {
+        self.stop_watching();
         self.watches.end();
         // One that cannot be ended in order goes when nobody holds it any more.
         let _ = self.sandbox.destroy().await;
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // It holds the sandbox, which is to go with this.
+        self.stop_watching();
     }
 }

@@ -19,6 +19,7 @@ pub mod request;
 mod saved;
 mod search;
 mod settle;
+mod share;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -28,19 +29,19 @@ pub(crate) use archive::unpack_project;
 pub use archive::{ArchiveFormat, Unpacked};
 pub use error::SessionError;
 pub use files::Listed;
-pub use keep::SECRET_MODE;
+pub use keep::{SECRET_MODE, check_secrets};
 pub use process::{ProcessNews, ProcessOrder, ProcessPiece, ProcessState};
 use saved::MAX_COPYING;
 pub use saved::Saved;
 pub use search::{Match, Matches, Search};
-pub use spec::{SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
+pub use spec::{SessionPlace, SessionSpec, Shown, StepEnd, StepOutput, StepSpec, StepWork};
 pub use watch::{FileChange, WatchNews};
 
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
 use crate::pool::{Pool, Taken};
 use crate::runtime::PYTHON_KERNEL;
-use cofferdam_backend::SandboxSpec;
+use cofferdam_backend::{BackendError, SandboxSpec};
 use cofferdam_core::{SandboxId, SessionId};
 use cofferdam_kernels::KernelLanguage;
 use live::Live;
@@ -97,16 +98,29 @@ impl Sessions {
             return Ok(live.sandbox_id().clone());
         }
         let id = draw_sandbox_id().map_err(SessionError::Id)?;
-        let taken = self.pool.take_with_interpreter(sandbox_spec(id, &spec), &PYTHON_KERNEL, &spec.env).await;
-        let Taken { id: sandbox_id, sandbox, interpreter } = taken.map_err(SessionError::Create)?;
-        let name = spec.id.clone();
-        let live = Arc::new(Live::new(spec, sandbox_id.clone(), sandbox, interpreter));
+        let taken = self.make(id, &spec).await.map_err(SessionError::Create)?;
+        let (name, sandbox_id) = (spec.id.clone(), taken.id.clone());
+        let live = Arc::new(Live::new(spec, taken));
         live.not_for_long();
+        live.watch_over();
         let before = self.live().insert(name, live);
         if let Some(before) = before {
             before.end().await;
         }
         Ok(sandbox_id)
+    }
+
+    /// From the pool, or where the session says. Nothing waits there: what would wait keeps an image in use that nobody
+    /// asked for.
+    async fn make(&self, id: SandboxId, session: &SessionSpec) -> Result<Taken, BackendError> {
+        let spec = sandbox_spec(id.clone(), session);
+        match &session.place {
+            None => self.pool.take_with_interpreter(spec, &PYTHON_KERNEL, &session.env).await,
+            Some(place) => {
+                let sandbox = place.backend.create(spec).await?;
+                Ok(Taken { id, sandbox, interpreter: None, kernel: None })
+            }
+        }
     }
 
     /// Runs a step to its end.
@@ -118,7 +132,20 @@ impl Sessions {
         output: &mut dyn StepOutput,
         cancel: Cancellation,
     ) -> Result<StepEnd, SessionError> {
-        self.find(id, generation)?.step(step, output, cancel).await
+        let live = self.find(id, generation)?;
+        match live.step(step, output, cancel).await {
+            // What a sandbox that goes says of itself depends on what it was asked; that it is gone says more.
+            Err(error) => Err(live.gone_soon().await.map_or(error, |cause| SessionError::Lost { cause })),
+            end => end,
+        }
+    }
+
+    /// The sessions whose sandboxes went without anybody having asked for that, each with its placement and why. They are
+    /// here until they are terminated.
+    pub fn lost(&self) -> Vec<(SessionId, i64, String)> {
+        let live = self.live();
+        let lost = live.iter().filter_map(|(id, live)| Some((id.clone(), live.generation(), live.gone()?)));
+        lost.collect()
     }
 
     /// Ends the interpreter of a context and the step that it runs.
@@ -150,7 +177,13 @@ impl Sessions {
     fn find(&self, id: &SessionId, generation: i64) -> Result<Arc<Live>, SessionError> {
         let live = self.live();
         let found = live.get(id).ok_or(SessionError::Unknown)?;
-        if found.generation() == generation { Ok(Arc::clone(found)) } else { Err(SessionError::Stale) }
+        if found.generation() != generation {
+            return Err(SessionError::Stale);
+        }
+        match found.gone() {
+            Some(cause) => Err(SessionError::Lost { cause }),
+            None => Ok(Arc::clone(found)),
+        }
     }
 
     pub fn count(&self) -> usize {
@@ -172,5 +205,6 @@ fn sandbox_spec(id: SandboxId, session: &SessionSpec) -> SandboxSpec {
         pausable: true,
         workspace_root: session.workspace_root.clone(),
         mounts: Vec::new(),
+        files: None,
     }
 }

@@ -3,14 +3,16 @@
 use crate::artifacts::ArtifactStore;
 use crate::job::FileIn;
 use crate::output::LiveOutput;
-use cofferdam_backend::{Image, async_trait};
+use cofferdam_backend::{Backend, Image, async_trait};
 use cofferdam_core::{
     Artifact, GuestPath, IsolationMode, LimitHit, Limits, NetworkPolicy, Outcome, SessionId, SkippedArtifact,
     TaskId,
 };
 use cofferdam_kernels::KernelLanguage;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One session.
@@ -27,6 +29,16 @@ pub struct SessionSpec {
     pub image: Image,
     pub isolation: IsolationMode,
     pub workspace_root: PathBuf,
+    /// Where its sandbox is made, if not by the pool.
+    pub place: Option<SessionPlace>,
+}
+
+/// A backend that makes a session's sandbox for it alone.
+#[derive(Debug, Clone)]
+pub struct SessionPlace {
+    pub backend: Arc<dyn Backend>,
+    /// What must not go before the sandbox has, such as the layers of its image.
+    pub held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl SessionSpec {
@@ -42,6 +54,7 @@ impl SessionSpec {
             image: Image::Host,
             isolation: IsolationMode::Strict,
             workspace_root: PathBuf::from("/var/lib/cofferdam/workspaces"),
+            place: None,
         }
     }
 }

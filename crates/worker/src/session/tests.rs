@@ -3,10 +3,10 @@
 use super::*;
 use crate::cancellation;
 use crate::output::{LiveOutput, OutputStream};
-use crate::pool::PoolSettings;
+use crate::pool::{PoolSettings, Taken};
 use crate::task_env::workspace;
 use crate::testing::{FakeBackend, Guest};
-use cofferdam_backend::{ExitStatus, async_trait};
+use cofferdam_backend::{Backend, ExitStatus, async_trait};
 use cofferdam_core::Outcome;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -112,6 +112,20 @@ async fn steps_share_a_sandbox_that_goes_with_the_session() {
     assert_eq!((backend.created(), backend.standing()), (1, 1));
     sessions.terminate(&id(), 1).await;
     assert_eq!((backend.standing(), sessions.count()), (0, 0));
+}
+
+#[tokio::test]
+async fn an_interpreter_that_is_started_later_has_the_kernel_of_its_kind_compiled() {
+    let backend = backend();
+    let sandbox_id = draw_sandbox_id().unwrap();
+    let sandbox = backend.create(sandbox_spec(sandbox_id.clone(), &SessionSpec::new(id(), 1))).await.unwrap();
+    let kernel = Some(Arc::from(*b"told"));
+    let taken = Taken { id: sandbox_id, sandbox, interpreter: None, kernel };
+    let live = Live::new(SessionSpec::new(id(), 1), taken);
+    let compiled = |language| live.kernel_options(language, &[]).compiled;
+    assert_eq!(compiled(KernelLanguage::Python).as_deref(), Some(&b"told"[..]));
+    assert_eq!(compiled(KernelLanguage::JavaScript), None);
+    assert_eq!(compiled(KernelLanguage::Bash), None);
 }
 
 #[tokio::test(start_paused = true)]

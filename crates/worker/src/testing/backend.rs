@@ -120,6 +120,8 @@ impl Backend for FakeBackend {
             watch: false,
             hand_over: false,
             mounts: false,
+            file_times: true,
+            secrets: true,
         }
     }
 

@@ -67,8 +67,9 @@ async fn an_interrupt_ends_the_cell_and_not_the_shell() {
         "f() { echo on; sleep 1000; }; f; echo not reached",
         "echo on; y=$(sleep 1000); echo not reached",
         "(echo on; sleep 1000); echo not reached",
-        // The shell has started both before one of them speaks: while it starts them, an interrupt ends only them.
-        "sleep 1000 | { echo on; sleep 1000; }; echo not reached",
+        // The shell has long waited for both when one of them speaks: while it starts them, and just after, an interrupt
+        // ends only them, as it does in a terminal.
+        "sleep 1000 | sh -c 'sleep 0.5; echo on; exec sleep 1000'; echo not reached",
     ] {
         let ran = notebook.run_and_interrupt(code, "on").await;
         assert_eq!(ran.end.outcome, CellOutcome::Interrupted { state_kept: true }, "{code}: {ran:?}");

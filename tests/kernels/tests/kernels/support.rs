@@ -105,6 +105,7 @@ pub(crate) fn options() -> KernelOptions {
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         workdir: "/workspace".to_owned(),
         grace: GRACE,
+        compiled: None,
     }
 }
 
@@ -122,6 +123,7 @@ pub(crate) fn sandbox_spec(memory_bytes: u64) -> SandboxSpec {
         pausable: true,
         workspace_root: "/var/tmp".into(),
         mounts: Vec::new(),
+        files: None,
     }
 }
 

@@ -117,3 +117,38 @@ async fn what_counts_at_the_start_of_an_interpreter_needs_a_new_one() {
     })
     .await;
 }
+
+/// What a waiting interpreter has told of its kernel, for one that is started without having waited.
+async fn told_kernel(pool: &Pool) -> (Arc<dyn Sandbox>, Vec<u8>) {
+    waiting(pool, &PYTHON_KERNEL).await;
+    let env = warm_options().env;
+    let taken = pool.take_with_interpreter(sandbox_spec(512 << 20), &PYTHON_KERNEL, &env).await.expect("one");
+    (Arc::from(taken.sandbox), taken.kernel.expect("it was told compiled").to_vec())
+}
+
+/// A name in the kernel, as code of its first cell finds it.
+async fn figures_name(sandbox: &Arc<dyn Sandbox>, compiled: Vec<u8>) -> String {
+    let options = KernelOptions { compiled: Some(compiled.into()), ..warm_options() };
+    let mut kernel = Kernel::start(sandbox, KernelLanguage::Python, options).await.expect("a kernel");
+    let code = "import sys\nsys.meta_path[0].find_spec.__globals__['BACKEND']";
+    run(&mut kernel, code).await.well().plain().to_owned()
+}
+
+#[tokio::test]
+async fn one_that_did_not_wait_reads_what_another_has_compiled() {
+    with_pool(async |pool| {
+        let (sandbox, told) = told_kernel(pool).await;
+        assert_eq!(figures_name(&sandbox, told.clone()).await, "'_cofferdam_figures'");
+        // Another name in it shows where it came from.
+        let (own, other) = (b"_cofferdam_figures", b"_cofferdam_FIGURES");
+        let at = told.windows(own.len()).position(|bytes| bytes == own).expect("the name");
+        let mut marked = told;
+        marked[at..at + own.len()].copy_from_slice(other);
+        assert_eq!(figures_name(&sandbox, marked.clone()).await, "'_cofferdam_FIGURES'");
+        // What an interpreter of another version has compiled is not for this one: its number comes first.
+        marked[0] ^= 1;
+        assert_eq!(figures_name(&sandbox, marked).await, "'_cofferdam_figures'");
+        assert_eq!(figures_name(&sandbox, Vec::new()).await, "'_cofferdam_figures'");
+    })
+    .await;
+}

@@ -34,8 +34,8 @@ fn command(engine: Engine) -> &'static str {
     }
 }
 
-/// `skip_mount_home`: else its store stays mounted on itself.
-const PODMAN: &str = "exec podman --root $1/data --runroot $1/run --tmpdir $1/tmp --runtime /usr/sbin/runc \
+/// `skip_mount_home`: else its store stays mounted on itself. It refuses a runroot of more than 50 characters.
+const PODMAN: &str = "exec podman --root $1/data --runroot $run --tmpdir $1/tmp --runtime /usr/sbin/runc \
                       --cgroup-manager cgroupfs --events-backend file --storage-driver overlay \
                       --storage-opt overlay.skip_mount_home=true system service --time 0 unix://$1/socket";
 
@@ -63,13 +63,15 @@ impl Daemon {
         std::fs::create_dir_all(folder)?;
         // Sockets have short names, and the folder may have a long one.
         let script = format!(
-            "(cd $1; {}) < /dev/null > $1/log 2>&1 & daemon=$!; echo $daemon > $1/daemon
+            "run=$(mktemp -d /tmp/run.XXXXXX)
+             (cd $1; {}) < /dev/null > $1/log 2>&1 & daemon=$!; echo $daemon > $1/daemon
              cat > /dev/null; kill $daemon; wait $daemon
              # A daemon that a test killed leaves those of its helpers that watch containers.
              for process in /proc/[0-9]*; do
                  tr '\\0' ' ' < $process/cmdline 2> /dev/null | grep -q -e \"containerd-shim.*$1/\" -e \"conmon.*$1/\" && kill -KILL ${{process#/proc/}}
              done
-             for mount in $(grep -o \" $1/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done; rm -rf $1",
+             for mount in $(grep -o -e \" $1/[^ ]*\" -e \" $run/[^ ]*\" /proc/mounts | sort -r); do umount -l $mount; done
+             rm -rf $1 $run",
             command
         );
         let mut shell = Command::new("setsid");

@@ -1,4 +1,7 @@
-//! `cofferdam image build-profile`: a root filesystem from Debian's packages, by debootstrap, and its import.
+//! `cofferdam image build-profile`: a root filesystem from Debian's packages, by debootstrap, what Debian lacks
+//! (`tools`), and its import.
+
+mod tools;
 
 use super::super::remote::{print, print_json};
 use super::progress::Reading;
@@ -10,7 +13,7 @@ use cofferdam_images::{ImageName, Import, ImportLimits, Profile};
 use std::fs::{self, File};
 use std::io::{ErrorKind, IsTerminal, Read, stderr};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
@@ -18,7 +21,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 const REMOVED: [&str; 6] =
     ["var/cache/apt", "var/lib/apt/lists", "var/log", "usr/share/doc", "usr/share/man", "usr/share/info"];
 
-/// The end of what debootstrap said, if it failed.
+/// The end of what a program said, if it failed.
 const LOG_BYTES: usize = 600;
 
 pub(super) fn build_profile(args: &ImageBuildArgs) -> Result<ExitCode, Failure> {
@@ -43,7 +46,14 @@ pub(super) fn build_profile(args: &ImageBuildArgs) -> Result<ExitCode, Failure> 
     }
     let root = work.path().join("root");
     bootstrap(&profile, mirror, &root, &work.path().join("log"))?;
+    tools::install(&store, &work, &profile, &root)?;
     clean(&root)?;
+    for path in profile.removed.iter().map(|path| root.join(path)) {
+        // A later package may have it no more; what it has instead, the check finds.
+        if fs::symlink_metadata(&path).is_ok() {
+            remove(&path)?;
+        }
+    }
     let reading = Reading::new(&root, args.json);
     let progress = |bytes| reading.advance(bytes);
     let import = Import { source: &root, name: &name, limits: ImportLimits::default(), progress: &progress };
@@ -71,11 +81,17 @@ fn bootstrap(profile: &Profile, mirror: &str, root: &Path, log: &Path) -> Result
     if status.success() {
         return Ok(());
     }
-    let mut said = String::new();
-    File::open(log)?.read_to_string(&mut said)?;
+    Err(last_words("debootstrap", status, log))
+}
+
+/// What a program said before it failed.
+fn last_words(program: &str, status: ExitStatus, log: &Path) -> Failure {
+    let mut said = Vec::new();
+    let _ = File::open(log).and_then(|mut log| log.read_to_end(&mut said));
+    let said = String::from_utf8_lossy(&said);
     let from = said.len().saturating_sub(LOG_BYTES);
     let end = said.get(from..).unwrap_or(&said).trim();
-    Err(Failure::new(format!("debootstrap failed ({status}); its last words: {end}")))
+    Failure::new(format!("{program} failed ({status}); its last words: {end}"))
 }
 
 /// Empties what is not needed; the folders stay, as packages expect them.
@@ -87,12 +103,16 @@ fn clean(root: &Path) -> Result<(), Failure> {
             other => other?,
         };
         for entry in entries {
-            let entry = entry?;
-            match entry.file_type()?.is_dir() {
-                true => fs::remove_dir_all(entry.path())?,
-                false => fs::remove_file(entry.path())?,
-            }
+            remove(&entry?.path())?;
         }
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::symlink_metadata(path)?.is_dir() {
+        true => fs::remove_dir_all(path)?,
+        false => fs::remove_file(path)?,
     }
     Ok(())
 }

@@ -13,8 +13,8 @@ use cofferdam_worker::{
 use std::io::Cursor;
 use std::time::Duration;
 
-/// A compiler and a virtual environment are among the checks.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// Compilers that begin with nothing, and virtual environments, are among the checks.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Any code but those that a shell gives itself.
 const CODE: i32 = 7;

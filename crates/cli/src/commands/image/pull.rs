@@ -1,8 +1,9 @@
-//! `cofferdam image pull`.
+//! `cofferdam image pull`: from a registry, or from a daemon of this machine.
 
 use super::import::{answer, limits};
 use super::store;
 use crate::args::ImagePullArgs;
+use crate::backends;
 use crate::exit::Failure;
 use cofferdam_images::ImageName;
 use cofferdam_registry::{Credentials, Progress, Pull, Reference};
@@ -15,7 +16,13 @@ use std::process::ExitCode;
 /// Longer than any token of a registry.
 const MAX_PASSWORD: u64 = 64 << 10;
 
+/// What an image of a daemon begins with.
+const DAEMON: &str = "docker-daemon:";
+
 pub(super) fn pull(args: &ImagePullArgs) -> Result<ExitCode, Failure> {
+    if let Some(image) = args.reference.strip_prefix(DAEMON) {
+        return pull_from_daemon(args, image);
+    }
     let reference = Reference::parse("image", &args.reference)?;
     let name = match &args.name {
         Some(name) => ImageName::parse("--name", name)?,
@@ -37,6 +44,39 @@ pub(super) fn pull(args: &ImagePullArgs) -> Result<ExitCode, Failure> {
     let pulled = runtime.block_on(cofferdam_registry::pull(&store()?, &pull, &progress));
     bar.finish_and_clear();
     answer(&pull.name, &pulled?, args.json)
+}
+
+/// By name and tag: a daemon asked for a name alone would send every tag of it.
+fn pull_from_daemon(args: &ImagePullArgs, image: &str) -> Result<ExitCode, Failure> {
+    if args.username.is_some() || args.plain_http {
+        let option = if args.plain_http { "--plain-http" } else { "--username" };
+        return Err(Failure::new(format!("{option} is for registries, and {DAEMON}{image} is of a daemon")));
+    }
+    let wanted = ImageName::parse("image", image)?;
+    let name = match &args.name {
+        Some(name) => ImageName::parse("--name", name)?,
+        None => wanted.clone(),
+    };
+    let (limits, store) = (limits(&args.limits)?, store()?);
+    let engine = backends::named_engine();
+    // The one thread brings pieces while this one reads them.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut saved = runtime.block_on(cofferdam_docker::save(
+        engine,
+        &backends::host(engine, None),
+        &wanted.to_string(),
+    ))?;
+    let bar = bar(args.json);
+    let total = saved.size_bytes.unwrap_or_default();
+    bar.set_length(total);
+    // Once it is here it is read again, to be unpacked; its size was the daemon's guess.
+    let progress = |bytes| match bar.position() + bytes < total {
+        true => bar.inc(bytes),
+        false => bar.set_message("unpacking"),
+    };
+    let imported = store.import_stream(&mut saved, &name, limits, &progress);
+    bar.finish_and_clear();
+    answer(&name, &imported?, args.json)
 }
 
 /// A bar on a terminal's stderr; elsewhere nothing.

@@ -1,22 +1,19 @@
 //! A process over a WebSocket, and the tickets by which a page in a browser opens one.
 
 use super::processes::number;
-use crate::answer::{Answer, Problem, json};
-use crate::auth::{Caller, given_secret};
+use crate::answer::{Answer, json};
+use crate::auth::Caller;
 use crate::body::Body;
 use crate::document::refusals::{Always, OfBody, OfOne, OfState, OfUpgrade};
 use crate::listen::Place;
-use crate::origin::check_origin;
 use crate::path::IdAndName;
 use crate::query::{NoQuery, Query};
-use crate::sockets::{Attachment, Credential, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES};
-use axum::extract::ws::WebSocketUpgrade;
+use crate::sockets::{Attachment, Credential, upgrade, who};
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::request::Parts;
-use cofferdam_api::{ErrorCode, TicketRequest, TicketView};
-use cofferdam_control::Control;
+use cofferdam_api::{TicketRequest, TicketView};
+use cofferdam_control::{Control, TicketFor};
 use cofferdam_core::InvalidValue;
-use cofferdam_policy::{Action, Principal};
+use cofferdam_policy::Action;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -25,8 +22,8 @@ pub(super) fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new().routes(routes!(attach)).routes(routes!(ticket))
 }
 
-/// Larger than any number of a piece.
-const MAX_SEQ: u64 = i64::MAX as u64;
+/// Larger than any number of a piece or of a change.
+pub(super) const MAX_SEQ: u64 = i64::MAX as u64;
 
 /// Make a ticket for a process
 ///
@@ -80,7 +77,8 @@ async fn attach(State(control): State<Control>, ids: IdAndName, request: Request
     let IdAndName(id, text) = ids;
     let query = Query::from_request_parts(&mut parts, &control).await?;
     query.only(&["from_seq", "ticket"])?;
-    let (principal, credential) = who(&mut parts, &control, &id, &text, query.get("ticket")).await?;
+    let wanted = || Ok(TicketFor::Process(number(&text)?));
+    let (principal, credential) = who(&mut parts, &control, &id, query.get("ticket"), wanted).await?;
     let number = number(&text)?;
     let permit = control.permit(&principal, Action::ProcessGet, &principal.tenant, None).await?;
     let after = query.number("from_seq", MAX_SEQ)?.map_or(0, |seq| seq.saturating_sub(1));
@@ -91,42 +89,8 @@ async fn attach(State(control): State<Control>, ids: IdAndName, request: Request
         return Err(InvalidValue::new("from_seq", (after + 1).to_string(), fix).into());
     }
     let place = parts.extensions.get::<Place>().cloned();
-    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &control).await.map_err(|error| {
-        let fix = "open it as a WebSocket: GET with Upgrade: websocket, over HTTP/1.1";
-        Problem::new(
-            ErrorCode::Malformed,
-            format!("this is no WebSocket handshake: {}", error.body_text()),
-            fix,
-        )
-    })?;
+    let upgrade = upgrade(&mut parts, &control).await?;
     control.attach_process(&permit, &id, number, matches!(credential, Credential::Ticket(_))).await?;
     let attachment = Attachment { control, principal, permit, credential, session: id, number, after, place };
-    Ok(upgrade
-        .max_message_size(MAX_MESSAGE_BYTES)
-        .max_frame_size(MAX_MESSAGE_BYTES)
-        .write_buffer_size(0)
-        .max_write_buffer_size(MAX_UNSENT_BYTES)
-        .on_upgrade(move |socket| attachment.converse(socket)))
-}
-
-/// Who comes: by a ticket, or as to any other request. A page has to be one that may.
-async fn who(
-    parts: &mut Parts,
-    control: &Control,
-    id: &str,
-    text: &str,
-    ticket: Option<&str>,
-) -> Answer<(Principal, Credential)> {
-    let Some(ticket) = ticket else {
-        let Caller(principal) = Caller::from_request_parts(parts, control).await?;
-        check_origin(&parts.headers, None)?;
-        return Ok((principal, Credential::Secret(given_secret(&parts.headers))));
-    };
-    if given_secret(&parts.headers).is_some() {
-        return Err(InvalidValue::new("ticket", "…", "give a key or a ticket").into());
-    }
-    let (principal, ticket) = control.take_ticket(id, number(text)?, ticket).await?;
-    check_origin(&parts.headers, Some(ticket.origin.as_str()).filter(|origin| !origin.is_empty()))?;
-    control.count_request(&principal)?;
-    Ok((principal, Credential::Ticket(Box::new(ticket))))
+    Ok(upgrade.on_upgrade(move |socket| attachment.converse(socket)))
 }

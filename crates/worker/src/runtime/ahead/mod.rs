@@ -59,27 +59,28 @@ pub(super) static NODE: Ahead = Ahead {
 pub(crate) const READY: u8 = 0;
 
 /// Code that is longer than this compiled is none of ours.
-pub(crate) const COMPILED_MAX_BYTES: usize = 32 << 10;
+pub(crate) const COMPILED_MAX_BYTES: usize = 64 << 10;
 
 /// How the function that waits is called by what tells of it; the rest of the text stays as it is.
 const TELLING_CALL: &str = "_boot = _boot(True)\n";
 
-/// Reading compiled code takes a fraction of the time that compiling it does, and a text takes the place of a text:
-/// the program that comes has the same frames below it.
-fn with_compiled(boot: &str, code: &[u8]) -> Option<String> {
+/// The text that reads what waits compiled, from its stdin, instead of compiling it: that takes a fraction of the time,
+/// and as a word of its own it would be decoded, encoded and read as a text first. A text takes the place of a text: the
+/// program that comes has the same frames below it.
+fn reading(boot: &str, len: usize) -> Option<String> {
     let (_, rest) = boot.split_once(TELLING_CALL)?;
-    let escaped = code.escape_ascii();
-    Some(format!(
-        "_boot = type(lambda: 0)(__import__('marshal').loads(b'{escaped}'), globals())(False)\n{rest}"
-    ))
+    let code = format!("open(0, 'rb', closefd=False).read({len})");
+    Some(format!("_boot = type(lambda: 0)(__import__('marshal').loads({code}), globals())(False)\n{rest}"))
 }
 
 impl Ahead {
-    /// The words that start the interpreter. `compiled` is what another one of the same image has told.
-    pub(crate) fn argv(&self, runtime: &Runtime, compiled: Option<&[u8]>) -> Vec<String> {
-        let compiled = compiled.filter(|_| self.is_compiled).and_then(|code| with_compiled(self.boot, code));
-        let boot = compiled.unwrap_or_else(|| self.boot.to_owned());
-        vec![runtime.program.to_owned(), self.flag.to_owned(), boot]
+    /// The words that start the interpreter, and what it is sent then. `compiled` is what another one of the same image
+    /// has told.
+    pub(crate) fn start<'c>(&self, runtime: &Runtime, compiled: Option<&'c [u8]>) -> (Vec<String>, &'c [u8]) {
+        let compiled = compiled.filter(|_| self.is_compiled);
+        let reading = compiled.and_then(|code| Some((reading(self.boot, code.len())?, code)));
+        let (boot, sent) = reading.unwrap_or_else(|| (self.boot.to_owned(), &[]));
+        (vec![runtime.program.to_owned(), self.flag.to_owned(), boot], sent)
     }
 
     /// Whether a program can be given to an interpreter that has started without it. `requested` is what its

@@ -18,12 +18,13 @@ def _boot(tells):
     silent = [tuple, list, dict, set, frozenset, type(take), type((lambda: take).__closure__[0]), type(os.read)]
     silent += [type(os.environ.get), type(os), type(os.__spec__)]
 
+    # Of what has come since the last collection; all that is new is among it, if there was none since.
     def kinds():
         counts = {}
-        tally(counts, each(kind_of, objects()))
+        tally(counts, each(kind_of, objects(0)))
         for kind in silent:
             counts.pop(kind, None)
-        return counts
+        return counts, collections()
 
     # The interpreter's own way out takes a seventh of its life, and goes over all that it ever had. Where nothing can be
     # heard of it, it is left out. That is so if there is not one more of any other kind than before the program, and no
@@ -85,12 +86,16 @@ def _boot(tells):
     exec("for name in 'ab': print(name, end='')", {"print": lambda *_, end: None})
     loaded = set(sys.modules)
     from _collections import _count_elements as tally
-    from gc import get_objects as objects
+    from gc import get_count, get_objects as objects, get_stats as collections, get_threshold
 
     for name in sys.modules.keys() - loaded:
         del sys.modules[name]
     # What these would have to say at the end is said by the interpreter.
     modules = loaded - {"atexit", "threading"} | {"itertools", "math", "time"}
+    # Half of what it takes to have a collection is left to the program.
+    often = get_threshold()[0]
+    if get_count()[0] > often // 2:
+        [[] for _ in range(often)]
     around, before, told = Around(), kinds(), b""
     if tells:
         # Compiling this takes longer than reading it compiled, which is how the next one gets it.

@@ -32,12 +32,14 @@ fn code_that_cannot_be_an_argument_needs_a_new_one() {
 #[test]
 fn compiled_code_is_a_text_of_its_own_kind() {
     let runtime = crate::runtime::by_name("lang", "python").unwrap();
-    let plain = PYTHON.argv(runtime, None);
-    let compiled = PYTHON.argv(runtime, Some(b"a\0b'\\\n\xff"));
+    let (plain, nothing) = PYTHON.start(runtime, None);
+    let (compiled, sent) = PYTHON.start(runtime, Some(b"a\0b"));
     assert_eq!((&plain[..2], plain[2].as_str()), (&compiled[..2], PYTHON.boot));
-    assert!(compiled[2].contains(r"loads(b'a\x00b\'\\\n\xff')"), "{}", compiled[2]);
+    assert_eq!((nothing, sent), (&b""[..], &b"a\0b"[..]));
+    assert!(compiled[2].contains("closefd=False).read(3))"), "{}", compiled[2]);
     // It ends with the same lines, which are what lies below the program.
     let rest = |text: &str| text.lines().rev().take(2).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(rest(&compiled[2]), rest(PYTHON.boot));
-    assert_eq!(NODE.argv(runtime, Some(b"a"))[2], NODE.boot);
+    let (node, nothing) = NODE.start(runtime, Some(b"a"));
+    assert_eq!((node[2].as_str(), nothing), (NODE.boot, &b""[..]));
 }

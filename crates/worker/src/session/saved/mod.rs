@@ -30,13 +30,16 @@ const FILE: u8 = 2;
 const LINK: u8 = 3;
 
 /// More than anybody keeps in a workspace; an archive without an end would otherwise have none.
-const MAX_ENTRIES: u64 = 1_000_000;
+pub(super) const MAX_ENTRIES: u64 = 1_000_000;
 
 /// The kernel's PATH_MAX.
 const MAX_PATH: u32 = 4096;
 
 /// Deeper than anything that programs make on purpose.
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// The paths of folders are held until all is put back; in a million of them there is room for names.
+const MAX_FOLDER_BYTES: usize = 64 << 20;
 
 /// What was written away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

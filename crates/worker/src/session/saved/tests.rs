@@ -70,6 +70,39 @@ async fn no_path_leads_out_of_the_workspace() {
     assert!(put_back(stream(&[file(&long, b"x", 1)], 1)).await.is_err());
 }
 
+fn folder(path: &str) -> Vec<u8> {
+    let mut bytes = vec![FOLDER];
+    bytes.extend(0o755_u32.to_le_bytes());
+    bytes.extend(0_i64.to_le_bytes());
+    bytes.extend((path.len() as u32).to_le_bytes());
+    bytes.extend(path.as_bytes());
+    bytes
+}
+
+/// Each is told from a worker that failed, and says what is wrong.
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    let device = |kind: u8| [&[kind], &folder("null")[1..]].concat();
+    let more = [stream(&[file("a", b"one", 3)], 1), b"more".to_vec()].concat();
+    // The same folder again and again is one in the sandbox, and many here.
+    let long = format!("{}z", format!("{}/", "a".repeat(250)).repeat(16));
+    let many = MAX_FOLDER_BYTES / long.len() + 1;
+    for (bytes, part) in [
+        (stream(&[file("../a", b"x", 1)], 1), "../a: a path that leads elsewhere"),
+        (stream(&[device(4)], 1), "/workspace/null: 4 is no kind of entry"),
+        (stream(&[file(&format!("{}a", "d/".repeat(MAX_DEPTH)), b"x", 1)], 1), "too deep"),
+        (stream(&[file("a", b"one", 3)], 2), "it has 1 entries and says that it has 2"),
+        (stream(&[file("a", b"one", 3)], 1)[..40].to_vec(), "it ends too early"),
+        (more, "it goes on after its end"),
+        (b"something else altogether".to_vec(), "it does not begin as one"),
+        (stream(&vec![folder(&long); many], many as u64), "the names of its folders are too long together"),
+    ] {
+        let Err(error) = put_back(bytes).await else { panic!("{part}: it was taken") };
+        assert_eq!(error.code(), "archive_refused", "{part}: {error}");
+        assert!(error.text().contains(part), "{part}: {}", error.text());
+    }
+}
+
 #[tokio::test]
 async fn what_is_said_has_to_be_so() {
     assert!(put_back(stream(&[file("a", b"one", 3)], 2)).await.is_err(), "an entry too few");

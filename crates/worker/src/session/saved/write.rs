@@ -1,6 +1,6 @@
 //! Files become a stream.
 
-use super::{END, FILE, FOLDER, LINK, MARK, MAX_DEPTH, MAX_ENTRIES, Saved};
+use super::{END, FILE, FOLDER, LINK, MARK, MAX_DEPTH, MAX_ENTRIES, MAX_FOLDER_BYTES, Saved};
 use crate::session::SessionError;
 use crate::task_env::workspace;
 use cofferdam_backend::{BackendError, Entry, EntryKind, FileStat, Sandbox};
@@ -16,7 +16,8 @@ pub(crate) async fn save(
     to: impl AsyncWrite + Send + Unpin,
     most: u64,
 ) -> Result<Saved, SessionError> {
-    let mut out = Out { to: BufWriter::with_capacity(BUFFER, to), saved: Saved::default(), most };
+    let mut out =
+        Out { to: BufWriter::with_capacity(BUFFER, to), saved: Saved::default(), most, folder_bytes: 0 };
     out.to.write_all(MARK).await.map_err(lost)?;
     let mut waiting = vec![(workspace(), String::new(), 1)];
     while let Some((folder, below, depth)) = waiting.pop() {
@@ -32,6 +33,10 @@ pub(crate) async fn save(
             out.count(&path)?;
             match kind {
                 EntryKind::Folder => {
+                    out.folder_bytes += path.as_str().len();
+                    if out.folder_bytes > MAX_FOLDER_BYTES {
+                        return Err(refused(&path, "the names of folders are too long together to be kept"));
+                    }
                     let stat = sandbox.stat(&path).await?;
                     out.head(FOLDER, &stat, &below).await?;
                     waiting.push((path, below, depth + 1));
@@ -60,6 +65,7 @@ struct Out<W: AsyncWrite> {
     to: BufWriter<W>,
     saved: Saved,
     most: u64,
+    folder_bytes: usize,
 }
 
 impl<W: AsyncWrite + Send + Unpin> Out<W> {
