@@ -58,7 +58,7 @@ INIT_REQUEST = {
     "group-tasks": u32(9, 0, 1),
     "group-folder": u32(9, 1, 0),
     "group-unknown": u32(9, 2, 0),
-    "list": u32(10, 1, 1000) + text("/workspace"),
+    "list": u32(10, 1, 1000, 1) + text("/workspace"),
     "set-mode": u32(13, 1, 0o750) + text("workspace/a"),
     "link": u32(14, 1) + text("workspace/a") + text("../b"),
     "watch": u32(15, 1),
@@ -70,11 +70,12 @@ INIT_REQUEST = {
     "empty": b"",
 }
 
-FILE = u32(0o100644) + u64(12)
+FILE = u32(0o100644) + u64(12) + u32(1, 0)
 LISTING = {
-    "two": u32(0o040755) + u64(40) + text("folder") + FILE + text("é.txt"),
+    "two": u32(0o040755) + u64(40) + u32(2, 1) + text("folder") + FILE + text("é.txt"),
     "not-utf8": FILE + text(b"\xff\xfe"),
     "dot-dot": FILE + text(".."),
+    "truth-is-2": FILE[:-4] + u32(2) + text(".."),
     "longest-name": FILE + text("n" * 255),
     "too-long-name": FILE + text("n" * 256),
     "cut": FILE + text("name")[:-2],
@@ -98,13 +99,15 @@ INIT_EVENT = {
     "empty": b"",
 }
 
-CREATE = u32(2, 1, 3, 0) + u64(1 << 30, 65536) + u32(0, 0, 1) + u64(0x3FF, 0)
+CREATE = u32(2, 1, 3, 0) + u64(1 << 30, 65536) + u32(0, 0, 0, 1) + u64(0x3FF, 0)
+CREATE_SHARED = u32(2, 1, 3, 0) + u64(1 << 30, 65536) + u32(1, 131072, 0, 1) + u64(0x3FF, 0)
 LAUNCHER_MESSAGE = {
     "add-image": u32(1, 0, 2) + text("base") + text("usr") + u32(1) + text("/a"),
     "add-image-none": u32(1, 0, 0, 0),
     "add-image-many": u32(1, 0, 17) + text("x") * 16 + u32(0),
     "groups": u32(4, 1),
     "create": CREATE + u32(0xFFFFFFFF) + text("sandbox"),
+    "create-shared-disk": CREATE_SHARED + u32(0xFFFFFFFF) + text("sandbox"),
     "create-fail-at": CREATE + u32(5) + text("sandbox"),
     "create-not-utf8": CREATE + u32(5) + text(b"\xff"),
     "create-cut": CREATE,
@@ -220,6 +223,48 @@ KERNEL_FRAME = {
 }
 
 
+def said(kind, channel, content=b""):
+    content = content.encode() if isinstance(content, str) else content
+    return u32(len(content)) + bytes([kind]) + u32(channel) + content
+
+
+def reply(result):
+    return said(0, 0, '{"Reply":{"number":7,"result":' + result + "}}")
+
+
+ENTRIES = '{"Ok":{"Entries":[{"name":[97,255],"kind":"f","size":18446744073709551615}]}}'
+
+
+def changed(watch, what, name, filled):
+    return u32(watch) + u32(what) + u32(7) + u32(filled) + name + bytes(filled - len(name))
+
+
+HELPER_FRAME = {
+    "ready": b"\7" + said(0, 0, '"Ready"'),
+    "done": b"\1" + reply('{"Ok":"Done"}'),
+    "failure": b"\3" + reply('{"Err":{"step":"File","errno":-2}}'),
+    "entries": b"\x20" + reply(ENTRIES),
+    "stats": b"\x20" + reply('{"Ok":{"Stats":{"cpu_time_us":1,"memory_bytes":null}}}'),
+    "stopped": b"\5" + reply('{"Ok":{"Stopped":{"but":[7,"D"]}}}'),
+    "ended": b"\5" + said(0, 0, '{"Ended":{"process":1,"end":{"Signaled":9}}}'),
+    "accepted": b"\5" + said(0, 0, '{"Accepted":{"listener":1,"channel":2147483648}}'),
+    "stream": b"\4" + said(1, 7, "some bytes") + said(4, 7, u32(10)) + said(2, 7) + said(3, 7),
+    "watch": b"\5" + reply('{"Ok":{"Watch":-1}}') + reply('{"Ok":{"IsEmpty":true}}'),
+    "events": b"\7"
+    + said(1, 7, changed(1, 0x40000100, b"folder", 16) + changed(1, 0x40, b"a", 16))
+    + said(1, 7, changed(2, 0x80, b"b" * 255, 256) + changed(1, 0x4000, b"", 0)[:9]),
+    "events-out": b"\7" + said(1, 7, changed(1, 0x100, b"../up", 16)),
+    "events-long": b"\7" + said(1, 7, u32(1) + u32(2) + u32(3) + b"\xff" * 4),
+    "credit-short": b"\4" + said(4, 7, b"\1"),
+    "unknown-kind": b"\4" + said(5, 7, "x"),
+    "too-long": b"\4" + u32((16 << 20) + 1) + b"\1" + u32(7),
+    "cut": b"\4" + said(1, 7, "some bytes")[:-3],
+    "deep": b"\xff" + said(0, 0, "[" * 300),
+    "not-utf8": b"\4" + said(0, 0, b"\xff"),
+    "empty": b"",
+}
+
+
 def tar(*entries, form=tarfile.GNU_FORMAT, end=1024):
     """An archive of (name, kind, link, data), without the fill that tarfile writes."""
     out = b""
@@ -296,6 +341,7 @@ FOLDER_ZIP = {
 SEEDS = {
     "folder_zip": FOLDER_ZIP,
     "image_tar": IMAGE_TAR,
+    "helper_frame": HELPER_FRAME,
     "kernel_frame": KERNEL_FRAME,
     "init_request": INIT_REQUEST,
     "listing": LISTING,

@@ -24,9 +24,9 @@ pub(crate) fn run(data: &[u8]) {
         Request::OpenEach { request, flags, folder, names } => {
             return names_come_back(request, flags, folder, names, &mut buffer);
         }
-        Request::List { request, limit, path } => {
+        Request::List { request, limit, is_close, path } => {
             let Ok(path) = path.to_str() else { return };
-            protocol::encode_list(&mut buffer, request, limit, path)
+            protocol::encode_list(&mut buffer, request, limit, is_close, path)
         }
         Request::MakeFolder { request, path } => {
             let Ok(path) = path.to_str() else { return };
