@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::backends::{BACKENDS, BackendPlan};
 use crate::contestants;
 use crate::failure::{Failure, Result};
 use crate::in_process::IDLE;
@@ -18,7 +19,7 @@ Times whole commands and sandboxes made in this process, side by side on one roo
 
 usage: cofferdam-bench [options]
   --cofferdam PATH     the release binary under test (needed unless --only leaves it out)
-  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service, sessions, store; default: all
+  --only NAME,…        bare, bwrap, cofferdam, cold, warm, ahead, runc, podman, docker, runsc, idle, service, sessions, backends, store; default: all
   --samples N          back-to-back samples of the fast ones (default 1000; the slow get 3 %)
   --sparse-samples N   samples of the fast ones at one every 300 ms (default 100; the slow get 20 %)
   --store-jobs N       finished jobs in the large store, with ten audit events each (default 1000000)
@@ -26,6 +27,8 @@ usage: cofferdam-bench [options]
   --tree-mib N         files of a session that is forked (default 100)
   --tree-files N       so many of them, where they are not one (default 10000)
   --blob-mib N         the file that is sent to a session and fetched (default 512)
+  --image-mib N        the image that is imported (default 1024)
+  --image-files N      so many files in it (default 20000)
   --quick              a tenth of everything, to see that it works; its verdicts are noisy
   --json OUT           every figure, with facts about the machine
   --markdown OUT       the tables as a document
@@ -59,6 +62,7 @@ pub(crate) struct Plan {
     pub(crate) idle: usize,
     pub(crate) store: StorePlan,
     pub(crate) sessions: SessionPlan,
+    pub(crate) backends: BackendPlan,
 }
 
 impl Plan {
@@ -95,6 +99,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
     let (mut cofferdam, mut only, mut json, mut markdown) = (None, None, None, None);
     let (mut samples, mut sparse_samples, mut store_jobs, mut quick) = (None, None, None, false);
     let (mut sessions, mut tree_mib, mut tree_files, mut blob_mib) = (None, None, None, None);
+    let (mut image_mib, mut image_files) = (None, None);
     let mut words = words;
     while let Some(flag) = words.next() {
         let mut value = || words.next().ok_or_else(|| Failure::new(format!("{flag} needs a value")));
@@ -111,14 +116,17 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
             "--tree-mib" => tree_mib = Some(count(&flag, &value()?)? as u64),
             "--tree-files" => tree_files = Some(count(&flag, &value()?)? as u64),
             "--blob-mib" => blob_mib = Some(count(&flag, &value()?)? as u64),
+            "--image-mib" => image_mib = Some(count(&flag, &value()?)? as u64),
+            "--image-files" => image_files = Some(count(&flag, &value()?)? as u64),
             "--sparse-samples" => sparse_samples = Some(count(&flag, &value()?)?),
             _ => return Err(Failure::new(format!("unknown argument {flag:?}; see --help"))),
         }
     }
     let only = only.unwrap_or_else(|| known().map(String::from).collect());
-    let needs_binary = |name: &String| ["cofferdam", SERVICE, SESSIONS].contains(&name.as_str());
+    let needs_binary = |name: &String| ["cofferdam", SERVICE, SESSIONS, BACKENDS].contains(&name.as_str());
     if cofferdam.is_none() && only.iter().any(needs_binary) {
-        let fix = "--cofferdam PATH is needed, or an --only without cofferdam, service and sessions";
+        let fix =
+            "--cofferdam PATH is needed, or an --only without cofferdam, service, sessions and backends";
         return Err(Failure::new(fix));
     }
     let mut plan = plan(samples, sparse_samples, quick);
@@ -131,6 +139,8 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>>
         blob_mib: blob_mib.unwrap_or(given.blob_mib),
         ..given
     };
+    plan.backends.image_mib = image_mib.unwrap_or(plan.backends.image_mib);
+    plan.backends.image_files = image_files.unwrap_or(plan.backends.image_files);
     Ok(Some(Args { cofferdam, only, json, markdown, plan }))
 }
 
@@ -153,12 +163,17 @@ fn plan(samples: Option<usize>, sparse_samples: Option<usize>, quick: bool) -> P
             blob_mib: if quick { 64 } else { 512 },
             transfers: 5,
         },
+        backends: BackendPlan {
+            image_mib: if quick { 64 } else { 1_024 },
+            image_files: if quick { 1_000 } else { 20_000 },
+            imports: if quick { 3 } else { 5 },
+        },
     }
 }
 
 /// Everything that can be asked for.
 fn known() -> impl Iterator<Item = &'static str> {
-    contestants::NAMES.into_iter().chain([IDLE, SERVICE, SESSIONS, STORE])
+    contestants::NAMES.into_iter().chain([IDLE, SERVICE, SESSIONS, BACKENDS, STORE])
 }
 
 fn names(list: &str) -> Result<Vec<String>> {

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod cold;
+mod exec;
 mod flow;
 mod host;
 mod idle;
@@ -21,12 +22,13 @@ use crate::contestant::Contestant;
 use crate::failure::Result;
 use crate::workload::Workload;
 use ahead::Ahead;
-use cold::Cold;
+pub(crate) use cold::Cold;
+pub(crate) use exec::Exec;
 pub(crate) use host::Host;
 #[cfg(test)]
 pub(crate) use idle::Inventory;
-pub(crate) use idle::{Idle, measure as measure_idle, sandboxes};
-use warm::Warm;
+pub(crate) use idle::{Idle, Round, measure as measure_idle, sandboxes};
+pub(crate) use warm::Warm;
 
 /// Asked for like a contestant, although it runs nothing.
 pub(crate) const IDLE: &str = "idle";

@@ -5,6 +5,8 @@
 //! (`contestants/`, `in_process/`), the schedule knows when (`schedule`, `throughput`), and neither knows the other.
 
 mod args;
+mod backends;
+mod beside;
 mod contestant;
 mod contestants;
 mod failure;
@@ -33,6 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use args::{Args, Plan};
+use backends::BACKENDS;
 use contestants::Field;
 use failure::{Doing, Failure, Result};
 use in_process::{IDLE, Idle};
@@ -53,6 +56,9 @@ const BROKEN: u8 = 2;
 
 fn main() -> ExitCode {
     in_process::become_launcher_if_asked();
+    if let Some(ended) = contestants::become_runner_if_asked() {
+        return ended;
+    }
     let outcome = match args::parse(std::env::args().skip(1)) {
         Ok(Some(args)) => run(&args),
         Ok(None) => {
@@ -135,6 +141,10 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         latency.extend(rows);
         sessions = Some(found);
     }
+    let mut backends = None;
+    if let Some(program) = args.cofferdam.as_deref().filter(|_| args.asks_for(BACKENDS)) {
+        backends = Some(backends::measure(program, place, args.plan, &mut progress));
+    }
     let store = match args.asks_for(STORE) {
         true => store::measure(place, args.plan, &mut progress)?,
         false => Vec::new(),
@@ -151,6 +161,7 @@ fn measure(args: &Args, place: &Workplace) -> Result<Report> {
         idle,
         fsync,
         sessions,
+        backends,
         store,
         targets: Vec::new(),
     })

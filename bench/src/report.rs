@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::args::Plan;
+use crate::backends::Backends;
 use crate::contestants::{Absent, Facts};
 use crate::in_process::{DESTROY, Idle};
 use crate::machine::Machine;
@@ -28,6 +29,7 @@ pub(crate) struct Report {
     /// Of the disk that the service keeps its records on.
     pub(crate) fsync: Option<Summary>,
     pub(crate) sessions: Option<Sessions>,
+    pub(crate) backends: Option<Backends>,
     /// Of each engine, a store after a long life.
     pub(crate) store: Vec<Kept>,
     pub(crate) targets: Vec<Verdict>,

@@ -13,6 +13,21 @@ use crate::failure::{Doing, Failure, Result};
 /// It lets running jobs end first, of which there are none.
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
+/// What is served, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) program: &'a Path,
+    /// For its data.
+    pub(crate) folder: &'a Path,
+    /// The root whose programs jobs run, in the place of the machine's own: everybody in the tables runs the same.
+    pub(crate) rootfs: &'a Path,
+    /// Behind the usual words.
+    pub(crate) words: &'a [&'a str],
+}
+
+/// The first argument is the root, the others are the command.
+const IN_ROOT: &str = r#"mount --bind "$0/usr" /usr && exec "$@""#;
+
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -22,18 +37,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With nothing kept from before, and these words behind the usual ones.
-    pub(crate) fn start(program: &Path, folder: &Path, words: &[&str]) -> Result<Self> {
-        remove(&folder.join("data"))?;
-        Self::start_again(program, folder, words)
+    /// With nothing kept from before.
+    pub(crate) fn start(setup: Setup<'_>) -> Result<Self> {
+        remove(&setup.folder.join("data"))?;
+        Self::start_again(setup)
     }
 
     /// With what the one before has left.
-    pub(crate) fn start_again(program: &Path, folder: &Path, words: &[&str]) -> Result<Self> {
-        let data = folder.join("data");
+    pub(crate) fn start_again(setup: Setup<'_>) -> Result<Self> {
+        let data = setup.folder.join("data");
         let mut command = quiet("/usr/bin/setpriv");
-        command.args(["--pdeathsig", "TERM"]).arg(program).arg("serve").arg("--data").arg(&data);
-        command.args(["--listen", "127.0.0.1:0"]).args(words).stdout(Stdio::piped());
+        command.args(["--pdeathsig", "TERM", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", IN_ROOT]);
+        command.arg(setup.rootfs).arg(setup.program).arg("serve").arg("--data").arg(&data);
+        command.args(["--listen", "127.0.0.1:0"]).args(setup.words).stdout(Stdio::piped());
         let mut child = command.spawn().doing("starting the service")?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {

@@ -1,10 +1,11 @@
 //! The report as tables, whatever they are drawn with: text for a terminal, Markdown for a document.
 
+mod backends;
 mod markdown;
 mod sessions;
 mod text;
 
-use crate::in_process::Idle;
+use crate::in_process::{Idle, Round};
 use crate::report::{Latency, Report, Throughput};
 use crate::schedule::Mode;
 use crate::stats::{Statistic, Summary};
@@ -58,6 +59,7 @@ fn tables(report: &Report) -> Vec<Table> {
     };
     let tables = Workload::SHOWN.into_iter().flat_map(of_workload).chain([idle(report)]);
     let tables = tables.chain(report.sessions.iter().flat_map(sessions::tables));
+    let tables = tables.chain(report.backends.iter().map(backends::table));
     let tables = tables.chain(report.store.iter().map(store));
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
@@ -157,22 +159,31 @@ fn idle(report: &Report) -> Table {
 
 fn idle_rows(idle: &Idle) -> Vec<(String, Row)> {
     let mib = |kib: u64| format!("{} MiB", kib / 1024);
-    let (before, during, after) = (&idle.before, &idle.during, &idle.after);
     let each = |before: usize, during: usize| {
         format!("{:.1}", (during as f64 - before as f64) / idle.sandboxes as f64)
     };
-    let memory = [before.available_kib, during.available_kib, after.available_kib].map(mib).to_vec();
     let counts = |name: &str, [before, during, after]: [usize; 3]| {
         let cells = vec![before.to_string(), during.to_string(), after.to_string(), each(before, during)];
         (name.to_owned(), Row::Cells(cells))
     };
-    let verdict = if idle.came_back() { "all came back" } else { "not all came back" };
-    let percent = idle.memory_returned() * 100.0;
+    let memory = |name: &str, round: &Round| {
+        let Round { before, during, after } = round;
+        let kib = before.available_kib.saturating_sub(during.available_kib) / idle.sandboxes.max(1) as u64;
+        let mut cells = [before.available_kib, during.available_kib, after.available_kib].map(mib).to_vec();
+        cells.push(format!("{kib} KiB"));
+        (name.to_owned(), Row::Cells(cells))
+    };
+    let (first, second) = (&idle.first, &idle.second);
+    let back = [first, second].map(|round| round.memory_returned() * 100.0);
     vec![
-        ("MemAvailable".into(), Row::Cells([memory, vec![format!("{:.0} KiB", idle.kib_each())]].concat())),
-        counts("cgroups", [before.cgroups, during.cgroups, after.cgroups]),
-        counts("mounts", [before.mounts, during.mounts, after.mounts]),
-        ("after".into(), Row::Remark(format!("{verdict} ({percent:.0} % of the memory)"))),
+        memory("available memory", first),
+        memory("once more", second),
+        counts("cgroups", [first.before.cgroups, first.during.cgroups, second.after.cgroups]),
+        counts("mounts", [first.before.mounts, first.during.mounts, second.after.mounts]),
+        (
+            "came back".into(),
+            Row::Remark(format!("{:.0} % of the memory, once more {:.0} %", back[0], back[1])),
+        ),
     ]
 }
 
@@ -196,12 +207,21 @@ fn claim(target: &Target) -> String {
             format!("worst {} <= {max:.1} x an almost empty store", statistic.label())
         }
         Claim::AtMost { figure: Figure::IdleLeft, max } => format!("<= {max:.0} cgroups and mounts"),
+        Claim::AtMost { figure: Figure::IdleLost, max } => {
+            format!("<= {max:.0} KiB each missing after a second round")
+        }
         Claim::AtMost { figure: Figure::Step(mode), max } => {
             format!("p50 <= {max:.1} ms over HTTP, {}", mode.label())
         }
         Claim::AtMost { figure: Figure::Fork(_), max } => format!("time <= {max:.1} x cp -a, p50"),
         Claim::AtMost { figure: Figure::Transfer(_), max } => {
             format!("time <= {max:.1} x cp and fsync on the same disk, p50")
+        }
+        Claim::AtMost { figure: Figure::Backend(row), max } => {
+            format!("time <= {max:.2} x {}, p50", row.against())
+        }
+        Claim::AtMost { figure: Figure::SharedLayers, max } => {
+            format!("a second image takes <= {max:.1} x its new layers on disk")
         }
         Claim::AtMost { figure: Figure::TransferGrowth, max } => format!("grows by <= {max:.0} KiB"),
         Claim::AtMost { figure: Figure::Crowd(figure), max } => match figure {
@@ -218,7 +238,8 @@ fn claim(target: &Target) -> String {
 fn value(verdict: &Verdict) -> String {
     match verdict.target.claim {
         Claim::AtMost {
-            figure: Figure::IdleKib | Figure::IdleLeft | Figure::TransferGrowth | Figure::Crowd(_),
+            figure:
+                Figure::IdleKib | Figure::IdleLeft | Figure::IdleLost | Figure::TransferGrowth | Figure::Crowd(_),
             ..
         } => verdict.value.map_or("-".into(), |value| format!("{value:.0}")),
         _ => times(verdict.value),

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
+use crate::backends::{BACKENDS, Row, Shared};
+use crate::beside::Beside;
 use crate::in_process::{IDLE, Idle};
 use crate::report::Report;
 use crate::schedule::Mode;
 use crate::service::SERVICE;
-use crate::sessions::{Beside, Crowd, Direction, SESSIONS, Sessions, Shape};
+use crate::sessions::{Crowd, Direction, SESSIONS, Sessions, Shape};
 use crate::stats::Statistic;
 use crate::store::{Engine, STORE};
 use crate::workload::Workload;
@@ -56,6 +58,8 @@ pub(crate) struct Rate {
 pub(crate) enum Figure {
     IdleKib,
     IdleLeft,
+    /// KiB of each that did not come back.
+    IdleLost,
     /// The worst of all questions to a full store, beside an almost empty one.
     Store(Engine, Statistic),
     /// Milliseconds of the next step of a session.
@@ -67,6 +71,10 @@ pub(crate) enum Figure {
     /// By how many KiB the server's memory grew meanwhile.
     TransferGrowth,
     Crowd(OfCrowd),
+    /// The time on another backend or root, beside what it stands on.
+    Backend(Row),
+    /// What a second image takes on disk, beside what is new in it.
+    SharedLayers,
 }
 
 /// Of many sessions at once.
@@ -151,7 +159,7 @@ const API: (&str, &str) = (SERVICE, "bare");
 const SESSION: (&str, &str) = (SESSIONS, "bare");
 
 /// Both modes: a busy loop hides what an idle machine makes a first request wait for.
-pub(crate) const TARGETS: [Target; 41] = [
+pub(crate) const TARGETS: [Target; 49] = [
     ratio("whole command, busy", COMMAND, Mode::BackToBack, 1.0),
     ratio("whole command, idle", COMMAND, Mode::Sparse, 1.0),
     ratio("cold, busy", COLD, Mode::BackToBack, 5.0),
@@ -162,6 +170,7 @@ pub(crate) const TARGETS: [Target; 41] = [
     ratio("warm, idle", WARM, Mode::Sparse, 1.5),
     at_most("memory of an idle sandbox", Figure::IdleKib, 1024.0),
     at_most("nothing left of idle sandboxes", Figure::IdleLeft, 0.0),
+    at_most("memory of idle sandboxes comes back", Figure::IdleLost, 32.0),
     of_python(ratio("warm Python, busy", AHEAD, Mode::BackToBack, 0.5)),
     of_python(ratio("warm Python, idle", AHEAD, Mode::Sparse, 0.5)),
     of_api(ratio("API call, busy", API, Mode::BackToBack, 1.0), Statistic::P50),
@@ -175,7 +184,7 @@ pub(crate) const TARGETS: [Target; 41] = [
     stretch(rate("API calls a second, stretch", ("bare", Workload::Api), 0.8)),
     of_session(ratio("session, first result", SESSION, Mode::Sparse, 1.0)),
     at_most("next step", Figure::Step(Mode::BackToBack), 2.0),
-    at_most("next step, idle", Figure::Step(Mode::Sparse), 2.0),
+    stretch(at_most("next step, idle", Figure::Step(Mode::Sparse), 2.0)),
     stretch(at_most("next step, stretch", Figure::Step(Mode::BackToBack), 1.0)),
     at_most("fork, one file", Figure::Fork(Shape::OneFile), 2.0),
     at_most("fork, many files", Figure::Fork(Shape::ManyFiles), 2.0),
@@ -189,6 +198,13 @@ pub(crate) const TARGETS: [Target; 41] = [
     of_crowd("nothing left of sessions", OfCrowd::Left, 0.0),
     of_crowd("sessions end after an outage", OfCrowd::AfterBootMs, 2000.0),
     of_crowd("nothing left after an outage", OfCrowd::LeftAfterBoot, 0.0),
+    at_most("native on an image", Figure::Backend(Row::NativeOnImage), 1.1),
+    at_most("docker, exec when warm", Figure::Backend(Row::DockerExec), 1.3),
+    at_most("docker, warm job", Figure::Backend(Row::DockerWarm), 0.5),
+    at_most("oci runc, cold", Figure::Backend(Row::RuncCold), 1.2),
+    at_most("oci runsc, warm job", Figure::Backend(Row::RunscWarm), 0.3),
+    at_most("import", Figure::Backend(Row::Import), 1.0 / 0.7),
+    at_most("layers are shared", Figure::SharedLayers, 1.1),
     at_most("full store, SQLite", Figure::Store(Engine::Sqlite, Statistic::P50), 2.0),
     at_most("full store, SQLite, p99", Figure::Store(Engine::Sqlite, Statistic::P99), 2.0),
     at_most("full store, PostgreSQL", Figure::Store(Engine::Postgres, Statistic::P50), 2.0),
@@ -279,6 +295,7 @@ impl Figure {
         match self {
             Self::IdleKib => idle.map(Idle::kib_each),
             Self::IdleLeft => idle.map(|idle| idle.left() as f64),
+            Self::IdleLost => idle.map(Idle::lost_kib_each),
             Self::Store(engine, statistic) => {
                 report.store.iter().find(|kept| kept.engine == engine)?.worst(statistic)
             }
@@ -286,6 +303,10 @@ impl Figure {
             Self::Fork(shape) => sessions?.forks.iter().find(|fork| fork.of == shape).map(Beside::ratio),
             Self::Transfer(of) => sessions?.transfers.iter().find(|row| row.of == of).map(Beside::ratio),
             Self::TransferGrowth => sessions.map(|sessions| sessions.transfer_growth_kib as f64),
+            Self::Backend(row) => {
+                report.backends.as_ref()?.rows.iter().find(|found| found.of == row).map(Beside::ratio)
+            }
+            Self::SharedLayers => report.backends.as_ref()?.shared.map(Shared::ratio),
             Self::Crowd(figure) => sessions.map(|Sessions { crowd, .. }| figure.value(crowd)),
         }
     }
@@ -293,8 +314,9 @@ impl Figure {
     /// What has to be asked for to have it.
     fn section(self) -> &'static str {
         match self {
-            Self::IdleKib | Self::IdleLeft => IDLE,
+            Self::IdleKib | Self::IdleLeft | Self::IdleLost => IDLE,
             Self::Store(..) => STORE,
+            Self::Backend(_) | Self::SharedLayers => BACKENDS,
             Self::Step(_) | Self::Fork(_) | Self::Transfer(_) | Self::TransferGrowth | Self::Crowd(_) => {
                 SESSIONS
             }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::args::{Plan, Rounds};
+use crate::backends::BackendPlan;
 use crate::contestants::Absent;
-use crate::in_process::{Idle, Inventory};
+use crate::in_process::{Idle, Inventory, Round};
 use crate::machine::Machine;
 use crate::report::{Report, latency_rows, throughput_rows};
 use crate::schedule::{Mode, Series};
@@ -49,6 +50,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
                 blob_mib: 512,
                 transfers: 5,
             },
+            backends: BackendPlan { image_mib: 1024, image_files: 20_000, imports: 5 },
         },
         contestants: Vec::new(),
         absent: vec![Absent { name: "docker", reason: "no ".repeat(60) }],
@@ -57,6 +59,7 @@ pub(crate) fn report(rows: &[(&str, u64)]) -> Report {
         idle: Some(idle()),
         fsync: None,
         sessions: None,
+        backends: None,
         store: Vec::new(),
         targets: Vec::new(),
     }
@@ -69,5 +72,6 @@ fn idle() -> Idle {
     let before = Inventory { available_kib: 1 << 24, cgroups: 3, mounts: 30 };
     let taken = IDLE_KIB as u64 * 1_000;
     let during = Inventory { available_kib: before.available_kib - taken, cgroups: 5_003, ..before };
-    Idle { sandboxes: 1_000, before, during, after: before }
+    let round = Round { before, during, after: before };
+    Idle { sandboxes: 1_000, first: round.clone(), second: round }
 }

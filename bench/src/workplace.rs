@@ -61,6 +61,11 @@ impl Workplace {
         format!("localhost/cofferdam-bench:{}", self.stamp)
     }
 
+    /// Of the tree: another tree has another one.
+    pub(crate) fn stamp(&self) -> &str {
+        &self.stamp
+    }
+
     /// Why set-up could not install a peer, where it said so.
     pub(crate) fn absence(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.cache.join("absent").join(name)).ok()?;

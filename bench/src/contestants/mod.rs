@@ -24,8 +24,11 @@ use crate::in_process::{self, Host};
 use crate::progress::Progress;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
-use whole_command::WholeCommand;
-pub(crate) use whole_command::quiet;
+pub(crate) use bare::{Bare, become_runner_if_asked};
+pub(crate) use docker::Docker;
+pub(crate) use runc::Runc;
+pub(crate) use runsc::Runsc;
+pub(crate) use whole_command::{WholeCommand, quiet};
 
 pub(crate) const NAMES: [&str; 10] =
     ["bare", "bwrap", "cofferdam", "cold", "warm", "ahead", "runc", "podman", "docker", "runsc"];
@@ -37,7 +40,7 @@ const IN_PROCESS: [&str; 3] = ["cold", "warm", "ahead"];
 pub(crate) const REQUIRED: [&str; 5] = ["bare", "cofferdam", "cold", "warm", "ahead"];
 
 /// A program that runs workloads, ready to do so. Dropping it stops whatever it started.
-trait Peer {
+pub(crate) trait Peer {
     fn pace(&self) -> Pace;
     fn command(&self, workload: Workload) -> Result<WholeCommand>;
 }
@@ -75,10 +78,10 @@ impl Field {
         let mut host = None;
         for name in NAMES.into_iter().filter(|name| args.only.iter().any(|asked| asked == name)) {
             progress.show(&format!("preparing {name}"));
-            let entered = if IN_PROCESS.contains(&name) {
-                enter_in_process(name, &mut host, place)
-            } else {
-                enter(name, args, place)
+            let entered = match name {
+                "bare" => enter_bare(place),
+                _ if IN_PROCESS.contains(&name) => enter_in_process(name, &mut host, place),
+                _ => enter(name, args, place),
             };
             match entered {
                 Ok(present) => field.present.push(present),
@@ -105,9 +108,14 @@ impl Field {
     }
 }
 
-/// The bare program by itself, for whoever is compared with nothing else.
-pub(crate) fn bare(workload: Workload) -> Result<impl Contestant> {
-    bare::Bare.command(workload)
+fn enter_bare(place: &Workplace) -> Result<Present> {
+    let mut contestants = Vec::new();
+    for workload in Workload::ALL {
+        let contestant = Bare::new(place.rootfs(), workload)?;
+        contestants.push((workload, Box::new(contestant) as Box<dyn Contestant>));
+    }
+    let facts = Facts { name: "bare", version: None, pace: Pace::Fast };
+    Ok(Present { facts, contestants, _peer: None })
 }
 
 fn enter(name: &'static str, args: &Args, place: &Workplace) -> Result<Present> {
@@ -141,13 +149,12 @@ fn enter_in_process(name: &'static str, host: &mut Option<Arc<Host>>, place: &Wo
 
 fn prepare(name: &'static str, args: &Args, place: &Workplace) -> Result<Box<dyn Peer>> {
     Ok(match name {
-        "bare" => Box::new(bare::Bare),
         "bwrap" => Box::new(bwrap::Bwrap::prepare(place)?),
         "cofferdam" => Box::new(cofferdam::Cofferdam::prepare(args.cofferdam.as_deref(), place)?),
-        "runc" => Box::new(runc::Runc::prepare(place)?),
+        "runc" => Box::new(Runc::prepare(place)?),
         "podman" => Box::new(podman::Podman::prepare(place)?),
-        "docker" => Box::new(docker::Docker::prepare(place)?),
-        "runsc" => Box::new(runsc::Runsc::prepare(place)?),
+        "docker" => Box::new(Docker::prepare(place)?),
+        "runsc" => Box::new(Runsc::prepare(place)?),
         _ => return Err(Failure::new("no such contestant")),
     })
 }

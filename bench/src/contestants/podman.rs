@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::whole_command::{WholeCommand, quiet};
-use super::{Peer, image, installed, runc};
+use super::{Peer, Runc, image, installed};
 use crate::contestant::Pace;
 use crate::failure::Result;
 use crate::workload::Workload;
@@ -43,7 +43,7 @@ fn global(place: &Workplace) -> Vec<OsString> {
         ("--root", place.cache("podman").into()),
         ("--runroot", place.run("podman").into()),
         ("--tmpdir", place.run("podman-tmp").into()),
-        ("--runtime", runc::PROGRAM.into()),
+        ("--runtime", Runc::PROGRAM.into()),
         ("--cgroup-manager", "cgroupfs".into()),
         ("--events-backend", "file".into()),
         ("--storage-driver", "overlay".into()),

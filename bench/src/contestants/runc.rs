@@ -9,17 +9,17 @@ use crate::failure::Result;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 
-pub(super) const PROGRAM: &str = "/usr/sbin/runc";
-
-pub(super) struct Runc {
+pub(crate) struct Runc {
     rootfs: PathBuf,
     state: PathBuf,
     bundles: PathBuf,
 }
 
 impl Runc {
-    pub(super) fn prepare(place: &Workplace) -> Result<Self> {
-        installed("runc", Path::new(PROGRAM), place)?;
+    pub(crate) const PROGRAM: &str = "/usr/sbin/runc";
+
+    pub(crate) fn prepare(place: &Workplace) -> Result<Self> {
+        installed("runc", Path::new(Self::PROGRAM), place)?;
         Ok(Self { rootfs: place.rootfs(), state: place.run("runc"), bundles: place.run("runc-bundles") })
     }
 }
@@ -31,7 +31,7 @@ impl Peer for Runc {
 
     fn command(&self, workload: Workload) -> Result<WholeCommand> {
         let bundle = oci_bundle::write(&self.bundles, &self.rootfs, workload)?;
-        let command = WholeCommand::new("runc", PROGRAM, ["--root"])
+        let command = WholeCommand::new("runc", Self::PROGRAM, ["--root"])
             .args([&self.state])
             .args(["run", "--bundle"])
             .args([bundle])

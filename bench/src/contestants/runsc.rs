@@ -3,7 +3,7 @@
 //! systrap, since the kvm platform hangs where /dev/kvm is there in name only; no network, since its default
 //! mode fails on new kernels. Cgroups stay on: a sandbox without them would be another contestant.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::whole_command::WholeCommand;
 use super::{Peer, installed, oci_bundle};
@@ -12,7 +12,7 @@ use crate::failure::Result;
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 
-pub(super) struct Runsc {
+pub(crate) struct Runsc {
     program: PathBuf,
     rootfs: PathBuf,
     state: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Runsc {
 }
 
 impl Runsc {
-    pub(super) fn prepare(place: &Workplace) -> Result<Self> {
+    pub(crate) fn prepare(place: &Workplace) -> Result<Self> {
         let program = place.cache("runsc/usr/bin/runsc");
         installed("runsc", &program, place)?;
         Ok(Self {
@@ -29,6 +29,12 @@ impl Runsc {
             state: place.run("runsc"),
             bundles: place.run("runsc-bundles"),
         })
+    }
+}
+
+impl Runsc {
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
     }
 }
 

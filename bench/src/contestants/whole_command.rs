@@ -24,6 +24,7 @@ pub(crate) struct WholeCommand {
     name: &'static str,
     program: PathBuf,
     args: Vec<OsString>,
+    env: Vec<(&'static str, OsString)>,
     ids: Option<Ids>,
 }
 
@@ -40,12 +41,19 @@ impl WholeCommand {
         program: impl Into<PathBuf>,
         args: impl IntoIterator<Item = A>,
     ) -> Self {
-        Self { name, program: program.into(), args: args.into_iter().map(Into::into).collect(), ids: None }
+        let args = args.into_iter().map(Into::into).collect();
+        Self { name, program: program.into(), args, env: Vec::new(), ids: None }
     }
 
     /// Adds more arguments.
     pub(crate) fn args<A: Into<OsString>>(mut self, more: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(more.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a variable to the environment.
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -83,7 +91,7 @@ impl WholeCommand {
 
     fn command(&self) -> Command {
         let mut command = quiet(&self.program);
-        command.args(&self.args);
+        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(ids) = &self.ids {
             command.arg(format!("{}-{}", ids.prefix, ids.next.fetch_add(1, Ordering::Relaxed)));
         }

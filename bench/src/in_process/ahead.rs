@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cofferdam_backend::Image;
 use cofferdam_core::Outcome;
 use cofferdam_worker::runtime::{Runtime, by_name};
 use cofferdam_worker::{
@@ -48,7 +47,7 @@ impl Ahead {
         let code = "print(1)".to_owned();
         let work = Work::Code { runtime: self.runtime, code };
         let mut job = JobSpec::new(draw_job_id().map_err(broken)?, work);
-        job.image = Image::Folder(self.host.rootfs().to_owned());
+        job.image = self.host.image();
         Ok(job)
     }
 

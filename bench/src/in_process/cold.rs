@@ -10,13 +10,13 @@ use crate::failure::{Failure, Result};
 use crate::throughput::Flow;
 use crate::workload::Workload;
 
-pub(super) struct Cold {
+pub(crate) struct Cold {
     host: Arc<Host>,
     workload: Workload,
 }
 
 impl Cold {
-    pub(super) fn new(host: Arc<Host>, workload: Workload) -> Self {
+    pub(crate) fn new(host: Arc<Host>, workload: Workload) -> Self {
         Self { host, workload }
     }
 }

@@ -1,6 +1,6 @@
 //! The part of a server that sandboxes need: a runtime, a launcher and a backend, on one root filesystem.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +24,11 @@ pub(crate) struct Host {
     /// Of one thread, so that a sample crosses none.
     pub(super) runtime: Runtime,
     backend: Arc<dyn Backend>,
-    rootfs: PathBuf,
-    next: AtomicU64,
+    image: Image,
 }
+
+/// Of all hosts: two backends may have the same place for their sandboxes.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a sandbox lives for one job or for a session, which can be paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,34 +40,46 @@ pub(super) enum Use {
 impl Host {
     pub(super) fn start(rootfs: &Path) -> Result<Self> {
         raise_open_files();
-        let runtime = Builder::new_current_thread().enable_all().build().doing("making a runtime")?;
         let program = std::env::current_exe().doing("finding this program")?;
         let mut launcher = Command::new(program);
         launcher.arg(LAUNCHER);
         let launcher = LauncherHandle::spawn(launcher).doing("starting a launcher")?;
+        let native = || {
+            let backend = NativeBackend::new(launcher, default_runtime_folder());
+            let failed = |error| BackendError::failed("connecting to the launcher", error);
+            backend.map(|backend| Arc::new(backend) as Arc<dyn Backend>).map_err(failed)
+        };
+        Self::of(native, Image::Folder(rootfs.to_owned()))
+    }
+
+    /// With another backend, made inside of the runtime.
+    pub(crate) fn of(
+        backend: impl FnOnce() -> std::result::Result<Arc<dyn Backend>, BackendError>,
+        image: Image,
+    ) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().doing("making a runtime")?;
         let backend = {
             let _inside = runtime.enter();
-            NativeBackend::new(launcher, default_runtime_folder()).doing("connecting to the launcher")?
+            backend().map_err(failed)?
         };
-        let backend = Arc::new(backend);
-        Ok(Self { runtime, backend, rootfs: rootfs.to_owned(), next: AtomicU64::new(0) })
+        Ok(Self { runtime, backend, image })
     }
 
     pub(super) fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
     }
 
-    pub(super) fn rootfs(&self) -> &Path {
-        &self.rootfs
+    pub(super) fn image(&self) -> Image {
+        self.image.clone()
     }
 
     /// Everything enforced, with the defaults of a job.
     pub(super) fn sandbox(&self, used_for: Use) -> SandboxSpec {
         let mut id = [0; 10];
-        id[..8].copy_from_slice(&self.next.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        id[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         SandboxSpec {
             id: SandboxId::from_random(id),
-            image: Image::Folder(self.rootfs.clone()),
+            image: self.image(),
             limits: Limits::default(),
             network: NetworkPolicy::None,
             isolation: IsolationMode::Strict,
@@ -75,6 +89,7 @@ impl Host {
             pausable: used_for == Use::Session,
             workspace_root: std::env::temp_dir(),
             mounts: Vec::new(),
+            files: None,
         }
     }
 
@@ -99,7 +114,7 @@ impl Host {
     }
 
     /// Runs a workload once with its output kept, and is content only if that is the workload's.
-    pub(super) fn check(&self, workload: Workload) -> Result<()> {
+    pub(crate) fn check(&self, workload: Workload) -> Result<()> {
         self.runtime.block_on(async {
             let request = self.backend.create_and_start(self.sandbox(Use::Job), process(workload)?).await;
             let (sandbox, process) = request.map_err(failed)?;

@@ -16,7 +16,7 @@ use crate::workload::Workload;
 /// more meanwhile would measure that.
 const STOCK: usize = 200;
 
-pub(super) struct Warm {
+pub(crate) struct Warm {
     host: Arc<Host>,
     workload: Workload,
     /// Made after a sample, for the next one.
@@ -24,8 +24,16 @@ pub(super) struct Warm {
 }
 
 impl Warm {
-    pub(super) fn new(host: Arc<Host>, workload: Workload) -> Self {
+    pub(crate) fn new(host: Arc<Host>, workload: Workload) -> Self {
         Self { host, workload, ready: Mutex::default() }
+    }
+
+    /// Takes down what still waits.
+    pub(crate) fn end(self) -> Result<()> {
+        match lock(&self.ready).take() {
+            Some(sandbox) => self.host.runtime.block_on(sandbox.destroy()).map_err(failed),
+            None => Ok(()),
+        }
     }
 
     async fn stock(&self) -> Result<Vec<Box<dyn Sandbox>>> {

@@ -10,12 +10,12 @@ use std::path::Path;
 
 use crate::args::Plan;
 use crate::contestant::{Entrant, Pace};
-use crate::contestants;
+use crate::contestants::Bare;
 use crate::failure::Result;
 use crate::progress::Progress;
 use crate::report::{self, Latency, Throughput};
 use crate::schedule::{self, Mode};
-use crate::server::Server;
+use crate::server::{Server, Setup};
 use crate::stats::Summary;
 use crate::throughput;
 use crate::workload::Workload;
@@ -41,10 +41,11 @@ pub(crate) fn measure(
     progress.show("starting the service");
     let folder = place.cache("service");
     let fsync = disk::fsync(&folder)?;
-    let server = Server::start(program, &folder, &[])?;
+    let rootfs = place.rootfs();
+    let server = Server::start(Setup { program, folder: &folder, rootfs: &rootfs, words: &[] })?;
     let client = Client::new(server.address(), server.key());
     client.check()?;
-    let bare = contestants::bare(Workload::Python)?;
+    let bare = Bare::new(rootfs, Workload::Python)?;
     let workload = Workload::Api;
     let entrants = [
         Entrant { contestant: Box::new(&bare), pace: Pace::Fast },

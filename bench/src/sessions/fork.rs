@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
+use super::SessionPlan;
 use super::api::Api;
-use super::{Beside, SessionPlan};
+use crate::beside::Beside;
 use crate::failure::{Doing, Failure, Result};
 use crate::progress::Progress;
 

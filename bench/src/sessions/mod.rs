@@ -10,19 +10,18 @@ mod steps;
 mod transfer;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::args::Plan;
+use crate::beside::Beside;
 use crate::contestant::{Entrant, Pace};
-use crate::contestants;
-use crate::failure::{Failure, Result};
+use crate::contestants::Bare;
+use crate::failure::Result;
 use crate::progress::Progress;
 use crate::report::{self, Latency};
 use crate::schedule::{self, Mode};
-use crate::server::Server;
-use crate::stats::{Statistic, Summary};
+use crate::server::{Server, Setup};
 use crate::workload::Workload;
 use crate::workplace::Workplace;
 use api::Api;
@@ -59,28 +58,6 @@ pub(crate) struct Sessions {
     pub(crate) crowd: Crowd,
 }
 
-/// The same by us and by a command.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Beside<Of> {
-    pub(crate) of: Of,
-    pub(crate) command: &'static str,
-    pub(crate) ours: Summary,
-    pub(crate) theirs: Summary,
-}
-
-impl<Of> Beside<Of> {
-    fn new(of: Of, command: &'static str, ours: &[Duration], theirs: &[Duration]) -> Result<Self> {
-        let none = || Failure::new("no samples of sessions");
-        let (ours, theirs) = (Summary::of(ours).ok_or_else(none)?, Summary::of(theirs).ok_or_else(none)?);
-        Ok(Self { of, command, ours, theirs })
-    }
-
-    /// Of the medians.
-    pub(crate) fn ratio(&self) -> f64 {
-        self.ours.get(Statistic::P50) as f64 / self.theirs.get(Statistic::P50) as f64
-    }
-}
-
 pub(crate) fn measure(
     program: &Path,
     place: &Workplace,
@@ -89,24 +66,26 @@ pub(crate) fn measure(
 ) -> Result<(Sessions, Vec<Latency>)> {
     progress.show("starting the service");
     let folder = place.cache(SESSIONS);
-    let server = Server::start(program, &folder, &ROOM)?;
+    let rootfs = place.rootfs();
+    let setup = Setup { program, folder: &folder, rootfs: &rootfs, words: &ROOM };
+    let server = Server::start(setup)?;
     let api = Api::new(&server);
-    let latency = steps(&api, plan, progress)?;
+    let bare = Bare::new(rootfs.clone(), Workload::Python)?;
+    let latency = steps(&api, &bare, plan, progress)?;
     let forks = fork::measure(&api, plan.sessions, progress)?;
     let (transfers, transfer_growth_kib) =
         transfer::measure(&api, server.pid(), &folder, plan.sessions, progress)?;
     server.stop()?;
-    let crowd = crowd::measure(program, &folder, plan.sessions.sessions, progress)?;
+    let crowd = crowd::measure(setup, plan.sessions.sessions, progress)?;
     Ok((Sessions { forks, transfers, transfer_growth_kib, crowd }, latency))
 }
 
-fn steps(api: &Api, plan: Plan, progress: &mut Progress) -> Result<Vec<Latency>> {
-    let bare = contestants::bare(Workload::Python)?;
+fn steps(api: &Api, bare: &Bare, plan: Plan, progress: &mut Progress) -> Result<Vec<Latency>> {
     let first = First(api);
     let mut rows = Vec::new();
     for mode in [Mode::BackToBack, Mode::Sparse] {
         let entrants = [
-            Entrant { contestant: Box::new(&bare), pace: Pace::Fast },
+            Entrant { contestant: Box::new(bare), pace: Pace::Fast },
             Entrant { contestant: Box::new(&first), pace: Pace::Fast },
         ];
         let (workload, rounds) = (Workload::FirstStep, plan.rounds(mode));

@@ -11,8 +11,9 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::SessionPlan;
 use super::api::Api;
-use super::{Beside, SessionPlan};
+use crate::beside::Beside;
 use crate::failure::{Doing, Failure, Result};
 use crate::progress::Progress;
 

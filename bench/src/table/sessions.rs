@@ -1,7 +1,8 @@
 //! The tables of sessions.
 
 use super::{Row, Table, times};
-use crate::sessions::{Beside, Crowd, Direction, Sessions, Shape};
+use crate::beside::Beside;
+use crate::sessions::{Crowd, Direction, Sessions, Shape};
 use crate::stats::Summary;
 
 pub(super) fn tables(sessions: &Sessions) -> Vec<Table> {
@@ -23,7 +24,7 @@ fn ms(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e6)
 }
 
-fn beside<Of: Copy>(row: &Beside<Of>, label: fn(Of) -> &'static str) -> (String, Row) {
+pub(super) fn beside<Of: Copy>(row: &Beside<Of>, label: fn(Of) -> &'static str) -> (String, Row) {
     let (ours, theirs) = (&row.ours, &row.theirs);
     let figures = [ours.samples.to_string(), ms(ours.p50_ns), ms(ours.p99_ns)];
     let others = [row.command.to_owned(), ms(theirs.p50_ns), times(Some(row.ratio()))];
