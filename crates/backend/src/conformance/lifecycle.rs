@@ -128,9 +128,11 @@ pub async fn what_was_stopped_stays_stopped(backend: &dyn Backend) {
         assert_unsupported("pause", sandbox.pause().await);
         return;
     }
-    // It is stopped when the kernel says so, and not as soon as it was sent the signal.
-    let script = ": > count; (while :; do echo x >> count; done) & kill -STOP $!; \
-                  until grep -q '^State:.T' /proc/$!/status; do :; done; echo ready; wait";
+    // It is stopped when the kernel says so, and not as soon as it was sent the signal. The shell looks itself: gVisor
+    // hangs up a group with a stopped process in it when any other of the group exits.
+    let script = ": > count; (while :; do echo x >> count; done) & kill -STOP $!; until [ \"$state\" = T ]; do \
+                  while read -r key state rest; do [ $key != State: ] || break; done < /proc/$!/status; done; \
+                  echo ready; wait";
     let (_process, _stdout) = start_ready(&*sandbox, sh(script)).await;
     promptly("pause", sandbox.pause()).await.expect("a pause");
     let before = read(&*sandbox, "/workspace/count").await.expect("a file");

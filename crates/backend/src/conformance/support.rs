@@ -196,29 +196,40 @@ pub async fn assert_still_runs(sandbox: &dyn Sandbox) {
 pub async fn start_ready(sandbox: &dyn Sandbox, spec: ProcessSpec) -> (Box<dyn Process>, Reader) {
     let process = start(sandbox, spec).await;
     let mut stdout = process.take_stdout().expect("stdout");
-    read_until(&mut stdout, "ready").await;
+    if let Err(problem) = try_read_until(&mut stdout, "ready").await {
+        // What it says itself is worth more than that it did not say what it should.
+        let last = timeout(A_WHILE, finish(&*process)).await;
+        panic!("{problem}; {}", last.map_or_else(|_| "it goes on".to_owned(), |last| format!("{last:?}")));
+    }
     (process, stdout)
 }
 
 /// Reads until the text appeared and its line is over; answers everything that was read.
 pub async fn read_until(reader: &mut (impl AsyncRead + Unpin + ?Sized), text: &str) -> String {
+    try_read_until(reader, text).await.unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+async fn try_read_until(
+    reader: &mut (impl AsyncRead + Unpin + ?Sized),
+    text: &str,
+) -> std::result::Result<String, String> {
     let mut seen = Vec::new();
     let read = async {
         loop {
             let line = String::from_utf8_lossy(&seen);
             if line.find(text).is_some_and(|at| line[at..].contains('\n')) {
-                break line.into_owned();
+                break Ok(line.into_owned());
             }
-            let byte = reader.read_u8().await;
-            seen.push(byte.unwrap_or_else(|error| {
-                panic!("{error} before {text:?}: {:?}", String::from_utf8_lossy(&seen))
-            }));
+            match reader.read_u8().await {
+                Ok(byte) => seen.push(byte),
+                Err(error) => break Err(format!("{error} before {text:?}: {line:?}")),
+            }
         }
     };
-    match timeout(PROMPTLY, read).await {
-        Ok(text) => text,
-        Err(_) => panic!("no {text:?} within {PROMPTLY:?}: {:?}", String::from_utf8_lossy(&seen)),
-    }
+    let read = timeout(PROMPTLY, read).await;
+    read.unwrap_or_else(|_| {
+        Err(format!("no {text:?} within {PROMPTLY:?}: {:?}", String::from_utf8_lossy(&seen)))
+    })
 }
 
 /// Reads a stream to its end, which must come promptly.
