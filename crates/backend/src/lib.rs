@@ -16,6 +16,6 @@ pub use async_trait::async_trait;
 pub use error::{BackendError, Result};
 pub use spec::{Image, Mount, MountSource, OomScope, ProcessSpec, SandboxSpec, SharedFiles, Stdio};
 pub use traits::{
-    Backend, Capabilities, Change, Entry, EntryKind, ExitStatus, FileStat, Listener, MAX_OPEN_FILES,
-    OpenFile, Process, ProcessId, Reader, Sandbox, Stats, Stream, Watched, Watcher, Writer,
+    Backend, Capabilities, Change, Entry, EntryKind, ExitStatus, FileStat, IDLE_SANDBOX_BYTES, Listener,
+    MAX_OPEN_FILES, OpenFile, Process, ProcessId, Reader, Sandbox, Stats, Stream, Watched, Watcher, Writer,
 };

@@ -35,6 +35,9 @@ pub struct Capabilities {
     pub secrets: bool,
 }
 
+/// What an idle sandbox takes that is nothing but namespaces, mounts and a small process.
+pub const IDLE_SANDBOX_BYTES: u64 = 1 << 20;
+
 /// Makes sandboxes.
 #[async_trait]
 pub trait Backend: Debug + Send + Sync {
@@ -45,6 +48,11 @@ pub trait Backend: Debug + Send + Sync {
     /// Whether a sandbox goes by itself, and wholly, when the process that made it does.
     fn ends_with_host(&self) -> bool {
         false
+    }
+
+    /// What an idle sandbox takes of the machine's memory, rounded up from measurements.
+    fn idle_bytes(&self) -> u64 {
+        IDLE_SANDBOX_BYTES
     }
 
     /// Whether sandboxes can be made now; the error says why not and what to do.

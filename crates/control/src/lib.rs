@@ -317,6 +317,9 @@ impl Control {
         };
         let _ = tokio::time::timeout(time, idle).await;
         self.archive_before_the_end().await;
+        if let Some(worker) = self.parts.fleet.local() {
+            worker.stop().await;
+        }
         // A store that is gone by now has told of it elsewhere.
         let _ = self.note_bypass().await;
         self.parts.stopped.send_replace(true);

@@ -152,6 +152,9 @@ pub trait Worker: Send + Sync {
     fn counts(&self) -> WorkerCounts {
         WorkerCounts::default()
     }
+
+    /// This process is about to end: lets go of what it keeps ready, where that would outlive it.
+    async fn stop(&self) {}
 }
 
 /// What is wrong with a mount.

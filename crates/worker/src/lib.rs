@@ -28,7 +28,7 @@ pub use job::{
 };
 pub use mounts::{MountRefused, open_mounts};
 pub use output::{Discard, LiveOutput, OutputStream};
-pub use pool::{IDLE_SANDBOX_BYTES, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
+pub use pool::{Held, Pool, PoolCounts, PoolSettings, Taken, WaitingInterpreter};
 pub use runner::{Expected, Runner, Tool};
 pub use session::request as session_request;
 pub use session::{

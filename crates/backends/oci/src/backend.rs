@@ -375,6 +375,14 @@ impl Backend for OciBackend {
         }
     }
 
+    fn idle_bytes(&self) -> u64 {
+        match self.found.kind {
+            Kind::Namespaces => 8 << 20,
+            // Its kernel and its file server are processes of their own.
+            Kind::Gvisor => 32 << 20,
+        }
+    }
+
     async fn health(&self) -> Result<()> {
         let name = self.options.runtime.clone();
         let look = move || runtime::find(&name).map(drop).map_err(io::Error::other);

@@ -1,18 +1,24 @@
-//! Jobs and sessions on an image, or on another backend than the native one: each in a sandbox made for it.
+//! Jobs and sessions on an image, or on another backend than the native one. Each backend has a pool of its own.
 
 use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_backend::{Backend, Image};
 use cofferdam_control::{RunEnd, SessionFailure};
 use cofferdam_core::{GuestPath, InvalidValue, MountRoot};
 use cofferdam_images::{HOST, ImageRef, Lease, Profile, Store};
-use cofferdam_worker::{JobSpec, SessionPlace, SessionSpec, open_mounts};
+use cofferdam_worker::{JobSpec, Pool, PoolSettings, SessionPlace, SessionSpec, open_mounts};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Containers take tens of milliseconds of a processor to make, and megabytes while they wait: few of each kind, for as
+/// long as they are asked for.
+const CONTAINERS: PoolSettings =
+    PoolSettings { per_kind: 2, total: 8, bytes: 256 << 20, idle: Duration::from_secs(60) };
 
 /// The other backends, and the images.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Elsewhere {
-    backends: Vec<Arc<dyn Backend>>,
-    store: Option<Store>,
+    pools: Vec<Arc<Pool>>,
+    store: Store,
     /// What of this machine jobs may see.
     roots: Vec<MountRoot>,
 }
@@ -25,13 +31,6 @@ pub(super) struct Place {
     image: Option<ImageRef>,
     /// Where it starts and what it mounts, where it says so.
     sandbox: Option<SandboxRequest>,
-}
-
-/// A job that is ready for its backend. The lease keeps the image's layers for as long.
-#[derive(Debug)]
-pub(super) struct Placed {
-    pub(super) backend: Option<Arc<dyn Backend>>,
-    _lease: Option<Lease>,
 }
 
 /// Why it cannot be made there: the code is for programs, the message for people.
@@ -71,45 +70,38 @@ impl Place {
 
 impl Elsewhere {
     pub(super) fn new(backends: Vec<Arc<dyn Backend>>, store: Store, roots: Vec<MountRoot>) -> Self {
-        Self { backends, store: Some(store), roots }
+        let pool = |backend| Arc::new(Pool::new(backend, CONTAINERS));
+        Self { pools: backends.into_iter().map(pool).collect(), store, roots }
     }
 
-    pub(super) fn store(&self) -> Option<&Store> {
-        self.store.as_ref()
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
-    pub(super) fn backends(&self) -> &[Arc<dyn Backend>] {
-        &self.backends
+    pub(super) fn pools(&self) -> &[Arc<Pool>] {
+        &self.pools
     }
 
-    /// The backend by its name; `None` for the native one.
-    fn backend(&self, name: Option<&str>) -> Result<Option<Arc<dyn Backend>>, Refused> {
-        let Some(name) = name else { return Ok(None) };
-        match self.backends.iter().find(|backend| backend.name() == name) {
-            Some(backend) => Ok(Some(Arc::clone(backend))),
+    /// The pool of a backend by its name; the native one's where none is named.
+    fn pool(&self, name: Option<&str>, native: &Arc<Pool>) -> Result<Arc<Pool>, Refused> {
+        let Some(name) = name else { return Ok(Arc::clone(native)) };
+        match self.pools.iter().find(|pool| pool.backend().name() == name) {
+            Some(pool) => Ok(Arc::clone(pool)),
             None => Err(Refused("unsupported", format!("this worker has no backend {name:?}"))),
         }
     }
 
     /// Opens an image for a backend.
-    async fn open(
-        &self,
-        wanted: ImageRef,
-        backend: Option<&Arc<dyn Backend>>,
-    ) -> Result<(Image, Lease), Refused> {
-        let Some(store) = self.store.clone() else {
-            return Err(Refused("unsupported", "this worker has no image store".to_owned()));
-        };
+    async fn open(&self, wanted: ImageRef, backend: &dyn Backend) -> Result<(Image, Lease), Refused> {
+        let store = self.store.clone();
         let lease = match tokio::task::spawn_blocking(move || store.open(&wanted)).await {
             Ok(Ok(lease)) => lease,
             Ok(Err(error)) => return Err(Refused(error.code(), error.to_string())),
             Err(error) => return Err(Refused("image_store_failed", error.to_string())),
         };
-        let image = match backend {
+        let image = match backend.name() {
             // By its digest: what the daemon itself has under that name is not what the operator put here.
-            Some(backend) if matches!(backend.name(), "docker" | "podman") => {
-                Image::Named(format!("cofferdam@{}", lease.image.id))
-            }
+            "docker" | "podman" => Image::Named(format!("cofferdam@{}", lease.image.id)),
             _ => Image::Layers(lease.layers.clone()),
         };
         Ok((image, lease))
@@ -119,26 +111,31 @@ impl Elsewhere {
     pub(super) async fn place_session(
         &self,
         place: Place,
-        native: &Arc<dyn Backend>,
+        native: &Arc<Pool>,
         session: &mut SessionSpec,
     ) -> Result<(), SessionFailure> {
-        let backend = self.backend(place.backend.as_deref())?;
+        let pool = self.pool(place.backend.as_deref(), native)?;
         let mut held = None;
         if let Some(wanted) = place.image {
-            let (image, lease) = self.open(wanted, backend.as_ref()).await?;
+            let (image, lease) = self.open(wanted, &**pool.backend()).await?;
             let own = std::mem::take(&mut session.env);
             session.env = lease.image.config.config.variables().into_iter().chain(own).collect();
             session.image = image;
             held = Some(Arc::new(lease) as _);
         }
-        session.place = Some(SessionPlace { backend: backend.unwrap_or_else(|| Arc::clone(native)), held });
+        session.place = Some(SessionPlace { pool, held });
         Ok(())
     }
 
-    /// Opens the image, and what is mounted, and puts them into the job.
-    pub(super) async fn place(&self, place: Place, job: &mut JobSpec) -> Result<Placed, RunEnd> {
+    /// Opens the image, and what is mounted, and puts them into the job. The pool is the one that it is to run in.
+    pub(super) async fn place(
+        &self,
+        place: Place,
+        native: &Arc<Pool>,
+        job: &mut JobSpec,
+    ) -> Result<Arc<Pool>, RunEnd> {
         let errored = |code: &'static str, message: String| RunEnd::Errored { code: code.into(), message };
-        let backend = self.backend(place.backend.as_deref())?;
+        let pool = self.pool(place.backend.as_deref(), native)?;
         let starts_elsewhere = place.sandbox.as_ref().is_some_and(|sandbox| sandbox.workdir.is_some());
         if let Some(sandbox) = place.sandbox {
             let roots = self.roots.clone();
@@ -146,8 +143,8 @@ impl Elsewhere {
             let opened = opened.map_err(|error| errored("sandbox_failed", error.to_string()))?;
             job.mounts = opened.map_err(|error| errored("mount_refused", error.to_string()))?;
         }
-        let Some(wanted) = place.image else { return Ok(Placed { backend, _lease: None }) };
-        let (image, lease) = self.open(wanted, backend.as_ref()).await?;
+        let Some(wanted) = place.image else { return Ok(pool) };
+        let (image, lease) = self.open(wanted, &**pool.backend()).await?;
         job.image = image;
         let config = &lease.image.config.config;
         let own = std::mem::take(&mut job.env);
@@ -156,7 +153,8 @@ impl Elsewhere {
             job.workdir = GuestPath::parse("the image's WorkingDir", path)
                 .map_err(|error| errored("invalid", error.to_string()))?;
         }
-        Ok(Placed { backend, _lease: Some(lease) })
+        job.held = Some(Arc::new(lease));
+        Ok(pool)
     }
 }
 

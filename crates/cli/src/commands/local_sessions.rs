@@ -8,7 +8,7 @@ use cofferdam_api::{
     ArchiveWritten, FileChangeData, FileChangeKind, FileInfo, FileKind, FileList, FileMatch, FileMatches,
     ProcessRequest, ProcessView, RichResult, StepError, StepResult, TerminalSize,
 };
-use cofferdam_backend::{Backend, Change, EntryKind, FileStat};
+use cofferdam_backend::{Change, EntryKind, FileStat};
 use cofferdam_control::{
     ArchiveKind, ArtifactDesk, FileReader, FileSearch, FileWriter, Hold, Placed, ProcessPiece, ProcessTold,
     SavedFiles, SecretFile, SessionFailure, SessionOrder, SessionStarted, SessionWorker, StepEnd, StepOrder,
@@ -34,15 +34,16 @@ const SIGINT: i32 = 2;
 #[derive(Debug)]
 pub(super) struct LocalSessions {
     sessions: Arc<Sessions>,
-    backend: Arc<dyn Backend>,
+    /// Of sessions on this machine's own programs, and of those on images.
+    pool: Arc<Pool>,
     elsewhere: Arc<Elsewhere>,
 }
 
 impl LocalSessions {
-    pub(super) fn start(pool: &Arc<Pool>, backend: Arc<dyn Backend>, elsewhere: Arc<Elsewhere>) -> Self {
+    pub(super) fn start(pool: &Arc<Pool>, elsewhere: Arc<Elsewhere>) -> Self {
         let sessions = Arc::new(Sessions::new(Arc::clone(pool)));
         sessions.keep_ready(&SessionSpec::new(SessionId::from_random([0; 10]), 0), READY);
-        Self { sessions, backend, elsewhere }
+        Self { sessions, pool: Arc::clone(pool), elsewhere }
     }
 }
 
@@ -92,7 +93,7 @@ impl SessionWorker for LocalSessions {
         let spec = session_request::session(id, task_id, generation, request);
         let mut spec = spec.map_err(|error| failure(&error.into()))?;
         if let Some(place) = place {
-            self.elsewhere.place_session(place, &self.backend, &mut spec).await?;
+            self.elsewhere.place_session(place, &self.pool, &mut spec).await?;
         }
         let sandbox_id = self.sessions.start(spec).await.map_err(|error| failure(&error))?.to_string();
         Ok(SessionStarted { sandbox_id })

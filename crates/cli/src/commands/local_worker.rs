@@ -31,9 +31,8 @@ const SIGTERM: i32 = 15;
 pub(super) struct LocalWorker {
     pool: Arc<Pool>,
     sessions: LocalSessions,
-    backend: Arc<dyn Backend>,
     elsewhere: Arc<Elsewhere>,
-    images: Option<LocalImages>,
+    images: LocalImages,
 }
 
 impl LocalWorker {
@@ -46,11 +45,19 @@ impl LocalWorker {
             }
         }
         let elsewhere = Arc::new(elsewhere);
-        let sessions = LocalSessions::start(&pool, Arc::clone(&backend), Arc::clone(&elsewhere));
-        let tended = Arc::clone(&pool);
-        tokio::spawn(async move { tended.tend().await });
-        let images = elsewhere.store().map(|store| LocalImages::new(store.clone(), Arc::clone(&backend)));
-        Self { pool, sessions, backend, elsewhere, images }
+        let sessions = LocalSessions::start(&pool, Arc::clone(&elsewhere));
+        let images = LocalImages::new(elsewhere.store().clone(), backend);
+        let worker = Self { pool, sessions, elsewhere, images };
+        for pool in worker.pools() {
+            let pool = Arc::clone(pool);
+            tokio::spawn(async move { pool.tend().await });
+        }
+        worker
+    }
+
+    /// The native one first.
+    fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        [&self.pool].into_iter().chain(self.elsewhere.pools())
     }
 }
 
@@ -110,12 +117,12 @@ impl Worker for LocalWorker {
     }
 
     fn images(&self) -> Option<&dyn ImageWorker> {
-        self.images.as_ref().map(|images| images as _)
+        Some(&self.images)
     }
 
     async fn backends(&self) -> Vec<BackendHealth> {
         let mut all = Vec::new();
-        for backend in [&self.backend].into_iter().chain(self.elsewhere.backends()) {
+        for backend in self.pools().map(|pool| pool.backend()) {
             let problem = backend.health().await.err().map(|error| error.to_string());
             all.push(BackendHealth { name: backend.name().to_owned(), problem });
         }
@@ -123,15 +130,29 @@ impl Worker for LocalWorker {
     }
 
     async fn health(&self) -> Health {
-        match self.backend.health().await {
+        match self.pool.backend().health().await {
             Ok(()) => Health::Ready,
             Err(error) => Health::BackendUnhealthy(error.to_string()),
         }
     }
 
     fn counts(&self) -> WorkerCounts {
-        let counts = self.pool.counts();
-        WorkerCounts { warm: counts.warm, cold: counts.cold, waiting: counts.waiting }
+        let mut sum = WorkerCounts::default();
+        for counts in self.pools().map(|pool| pool.counts()) {
+            sum.warm += counts.warm;
+            sum.cold += counts.cold;
+            sum.waiting += counts.waiting;
+        }
+        sum
+    }
+
+    async fn stop(&self) {
+        // Native sandboxes go with this process; a daemon's containers would stay until somebody looks for them.
+        for pool in self.elsewhere.pools() {
+            if let Err(error) = pool.drain().await {
+                tracing::warn!(backend = pool.backend().name(), %error, "what waited could not be removed");
+            }
+        }
     }
 
     async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {
@@ -164,30 +185,18 @@ impl Worker for LocalWorker {
             job.artifacts = ArtifactsWanted::Stored(Box::new(Desk(desk)));
         }
         let (canceller, cancellation) = cancellation();
-        let placed = match place {
-            Some(place) => match self.elsewhere.place(place, &mut job).await {
-                Ok(placed) => Some(placed),
+        let pool = match place {
+            Some(place) => match self.elsewhere.place(place, &self.pool, &mut job).await {
+                Ok(pool) => pool,
                 Err(end) => return end,
             },
-            None => None,
+            None => Arc::clone(&self.pool),
         };
-        if has_secrets
-            && let Some(backend) = placed.as_ref().and_then(|placed| placed.backend.as_deref())
-            && let Err(error) = check_secrets(backend)
-        {
+        if has_secrets && let Err(error) = check_secrets(&**pool.backend()) {
             return RunEnd::Errored { code: "unsupported".into(), message: error.to_string() };
         }
         let mut sink = Sink(output);
-        let run = async {
-            match &placed {
-                None => self.pool.run(job, &mut sink, cancellation).await,
-                // Nothing waits for these: what would wait keeps an image in use that nobody asked for.
-                Some(placed) => {
-                    let backend = placed.backend.as_ref().unwrap_or(&self.backend);
-                    cofferdam_worker::run(&**backend, job, &mut sink, cancellation).await
-                }
-            }
-        };
+        let run = pool.run(job, &mut sink, cancellation);
         let listen = async {
             if let Ok(by) = cancelled.wait_for(Option::is_some).await.map(|by| by.clone()) {
                 canceller.cancel(by.unwrap_or_default(), SIGTERM);

@@ -74,6 +74,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
         let looked_at = Arc::clone(&worker);
+        let stopping = Arc::clone(&worker);
         let runs = Runs::new(id.clone(), worker, Arc::new(RequestChecker::default()), offer.capacity);
         let beat = Arc::new(watch::Sender::new(heartbeat(url, offer)));
         tokio::spawn(tell_problems(looked_at, Arc::clone(&beat)));
@@ -101,6 +102,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
             runs.stop_taking();
             beat.send_modify(|beat| beat.is_draining = true);
             runs.drain(roles::DRAIN).await;
+            stopping.stop().await;
         };
         cofferdam_http::serve(listener, router, HttpSettings::default(), tls, drained).await?;
         Ok(ExitCode::SUCCESS)

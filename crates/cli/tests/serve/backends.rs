@@ -71,6 +71,76 @@ fn jobs_run_on_images_behind_the_backend_that_they_ask_for() {
     assert_eq!(ready["backends"], expected, "{ready}");
 }
 
+/// What the pools have done: hits, misses, and how many wait.
+pub(crate) fn pool_counts(client: &Client) -> [u64; 3] {
+    let metrics = client.get("/metrics").body;
+    let names = [
+        r#"cofferdam_pool_starts_total{kind="hit"} "#,
+        r#"cofferdam_pool_starts_total{kind="miss"} "#,
+        "cofferdam_pool_waiting ",
+    ];
+    names.map(|name| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
+    })
+}
+
+#[test]
+fn what_waits_serves_the_next_job_on_an_image_and_goes_with_the_server() {
+    let folder = Folder::new("waiting");
+    let images = store(folder.path());
+    let data = folder.path().join("data");
+    let options = ["--set", "backends.images=true", "--set", "backends.enabled=native,oci"];
+    let server = Server::start_in(&data, &options, &[("COFFERDAM_IMAGES", &images)]);
+    let client = Client::of(&server);
+    // All that waits from the start is there.
+    let at_rest = || {
+        let waiting = || pool_counts(&client)[2];
+        let mut before = (waiting(), Instant::now());
+        while before.1.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = waiting();
+            if now != before.0 {
+                before = (now, Instant::now());
+            }
+        }
+        before.0
+    };
+    let mut waiting = at_rest();
+    for backend in ["native", "oci"] {
+        let job = json!({"language": "python", "code": "print(open('/etc/motd').read(), end='')",
+                         "image": "app:1", "backend": backend, "limits": {"pids": 20}});
+        let mut runs = (0..3).map(|_| {
+            let [hits, misses, _] = pool_counts(&client);
+            let done = run(&client, &job);
+            assert_eq!(done["result"]["stdout"], "from the store\n", "{done}");
+            assert_eq!(done["result"]["isolation"]["backend"], backend, "{done}");
+            let [more_hits, more_misses, _] = pool_counts(&client);
+            let now_waiting = at_rest();
+            assert!(now_waiting > waiting, "{backend}: nothing more waits than {waiting}");
+            (more_hits - hits, more_misses - misses)
+        });
+        assert_eq!(runs.next(), Some((0, 1)), "{backend}: the first one");
+        assert_eq!(runs.next(), Some((1, 0)), "{backend}: the next one");
+        assert_eq!(runs.next(), Some((1, 0)), "{backend}: the one after that");
+        waiting = at_rest();
+    }
+    let id = server.id();
+    assert!(places_of(id) > 0, "no container waits");
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(places_of(id), 0, "a container is left");
+}
+
+/// How many containers of a runtime a process has.
+fn places_of(process: u32) -> usize {
+    let places = std::fs::read_dir("/run/cofferdam/oci/places").into_iter().flatten().flatten();
+    let is_its = |place: &Path| {
+        let owner = std::fs::read_to_string(place.join("owner")).unwrap_or_default();
+        owner.split(':').nth(1) == Some(&process.to_string())
+    };
+    places.filter(|place| is_its(&place.path())).count()
+}
+
 #[test]
 fn what_an_operator_has_not_allowed_is_unsupported() {
     let folder = Folder::new("no-backends");

@@ -3,6 +3,7 @@
 use crate::backends::{Daemon, store};
 use crate::client::Client;
 use crate::docker_sandbox::wait_for_none;
+use crate::machine::wait_until;
 use crate::pausing::{pause, resume, stdout};
 use crate::secrets::nonce;
 use crate::server::{Folder, Server};
@@ -120,7 +121,8 @@ fn a_daemon_knows_no_secret_of_its_containers() {
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let container = docker(&["ps", "-q", "--no-trunc"]).trim().to_owned();
+    let sandbox = client.get(&format!("/v1/sessions/{id}")).json()["sandbox_id"].clone();
+    let container = format!("cofferdam-{}", sandbox.as_str().unwrap_or_else(|| panic!("no sandbox of {id}")));
     let inspected = docker(&["inspect", &container]);
     assert!(inspected.contains("/run/secrets") && !inspected.contains(&value), "{inspected}");
     // The container can be copied, committed and exported by whoever has the daemon; memory is in none of that.
@@ -129,7 +131,11 @@ fn a_daemon_knows_no_secret_of_its_containers() {
     docker(&["save", "-o", &folder.path().join("save.tar").to_string_lossy(), "copy:1"]);
     assert_eq!(files_with(folder.path(), &value), "");
     assert_eq!(delete(&client, &format!("/v1/sessions/{id}")).status, 204);
-    wait_for_none(folder.path());
+    wait_until("the container is gone", || {
+        docker(&["ps", "-aq", "--filter", &format!("name={container}")]).is_empty()
+    });
     assert_eq!(files_with(folder.path(), &value), "");
     assert_eq!(server.stop(), Some(0));
+    // What waited for others goes with the server.
+    wait_for_none(folder.path());
 }

@@ -1,6 +1,7 @@
 //! What may be asked of a job.
 
 use crate::artifacts::ArtifactStore;
+use crate::pool::Held;
 use crate::runner::Runner;
 use crate::runtime::Runtime;
 use crate::task_env::workspace;
@@ -73,6 +74,8 @@ pub struct JobSpec {
     pub writable_root: bool,
     pub workspace_root: PathBuf,
     pub mounts: Vec<Mount>,
+    /// What its sandbox is made of, for as long as it is there.
+    pub held: Held,
     /// Of a test, a build, or a job of which files are expected.
     pub runner: Option<Box<Runner>>,
 }
@@ -99,6 +102,7 @@ impl JobSpec {
             writable_root: false,
             workspace_root: PathBuf::from("/var/lib/cofferdam/workspaces"),
             mounts: Vec::new(),
+            held: None,
             runner: None,
         }
     }

@@ -1,11 +1,10 @@
 //! Interpreters from the shelves for who keeps them, and the sandbox: sessions.
 
 use super::Pool;
-use super::shelf::{Kind, Shelf};
+use super::shelf::{Held, Shelf};
 use super::waiting::Interpreter;
 use crate::runtime::Runtime;
 use crate::runtime::ahead;
-use crate::task_env::default_env;
 use cofferdam_backend::{BackendError, Process, Result, Sandbox, SandboxSpec};
 use cofferdam_core::SandboxId;
 use std::sync::Arc;
@@ -57,9 +56,10 @@ impl Pool {
         spec: SandboxSpec,
         runtime: &'static Runtime,
         env: &[(String, String)],
+        held: Held,
     ) -> Result<Taken> {
         let fits = fits(runtime, &spec, env);
-        let mut kind = Kind::new(spec, Some(runtime));
+        let mut kind = self.kind(spec, Some(runtime), held);
         // Also for one that has to start with what it was asked for: its code is the same.
         let kernel = Shelf::kernel_of(&self.state().shelves, &kind);
         kind.runtime = kind.runtime.filter(|_| fits);
@@ -79,8 +79,6 @@ impl Pool {
 
 fn fits(runtime: &Runtime, spec: &SandboxSpec, env: &[(String, String)]) -> bool {
     let Some(ahead) = runtime.ahead else { return false };
-    let defaults = default_env();
-    let requested: Vec<_> = env.iter().filter(|variable| !defaults.contains(variable)).cloned().collect();
     // Under a limit that the interpreter nearly fills by itself, it is to start under that limit.
-    spec.limits.memory_bytes >= 2 * ahead.idle_bytes && ahead.takes("", &requested)
+    spec.limits.memory_bytes >= 2 * ahead.idle_bytes && ahead.takes("", env)
 }

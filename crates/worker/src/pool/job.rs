@@ -1,7 +1,6 @@
 //! Jobs, served from the shelves.
 
 use super::Pool;
-use super::shelf::Kind;
 use super::waiting::Waiting;
 use crate::ids::draw_sandbox_id;
 use crate::job::{self, Cancellation, JobError, JobSpec, Work, sandbox_spec};
@@ -21,7 +20,9 @@ impl Pool {
     ) -> Result<JobResult, JobError> {
         spec.limits.validate()?;
         let id = draw_sandbox_id().map_err(JobError::Id)?;
-        let kind = Kind::new(sandbox_spec(id, &spec), runtime_ahead(&spec));
+        // Until the end of this, whatever becomes of the shelf.
+        let held = spec.held.clone();
+        let kind = self.kind(sandbox_spec(id, &spec), runtime_ahead(&spec), held);
         match self.take_warm(&kind).await {
             None => job::run(&*self.backend, spec, live, cancel).await,
             Some(waiting) => {
@@ -40,6 +41,7 @@ async fn run_warm(
     cancel: Cancellation,
 ) -> Result<JobResult, JobError> {
     let Waiting { id, sandbox, interpreter, .. } = waiting;
+    let container_id = sandbox.container_id();
     let result = match interpreter {
         None => job::run_in(sandbox, spec, live, cancel).await?,
         Some(interpreter) => {
@@ -48,7 +50,7 @@ async fn run_warm(
             without_start(result, used)
         }
     };
-    Ok(JobResult { sandbox_id: Some(id), ..result })
+    Ok(JobResult { sandbox_id: Some(id), container_id, ..result })
 }
 
 /// What the job itself used, without what its interpreter had used before.

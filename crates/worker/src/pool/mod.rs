@@ -13,6 +13,7 @@ mod tests;
 mod waiting;
 
 pub use interpreter::{Taken, WaitingInterpreter};
+pub use shelf::Held;
 
 use crate::runtime::Runtime;
 use cofferdam_backend::{Backend, Result, Sandbox, SandboxSpec};
@@ -28,7 +29,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use waiting::Waiting;
+use waiting::{Told, Waiting};
 
 /// How much may wait on the shelves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,9 @@ const JOIN_MAX: Duration = Duration::from_millis(100);
 /// More at once than this only make each other slow.
 const MAKERS_MAX: usize = 4;
 
-/// What an idle sandbox takes without an interpreter, rounded up from measurements.
-pub const IDLE_SANDBOX_BYTES: u64 = 1 << 20;
+/// How often those in the making are looked at when the pool is drained, and for how long.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
+const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 impl Default for PoolSettings {
     fn default() -> Self {
@@ -73,6 +75,8 @@ pub struct PoolCounts {
 struct State {
     shelves: Vec<Shelf>,
     counts: PoolCounts,
+    /// Nothing is made any more.
+    is_drained: bool,
 }
 
 impl State {
@@ -94,7 +98,7 @@ impl State {
 pub struct Pool {
     backend: Arc<dyn Backend>,
     settings: PoolSettings,
-    /// Whether a sandbox can be used at all that was made before its limits were known.
+    /// Whether one that waits can have other limits than it was made with.
     changes_limits: bool,
     state: Mutex<State>,
     changed: Notify,
@@ -112,6 +116,15 @@ impl Pool {
         Self { backend, settings, changes_limits, state: Mutex::default(), changed: Notify::new() }
     }
 
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    fn kind(&self, spec: SandboxSpec, runtime: Option<&'static Runtime>, held: Held) -> Kind {
+        let (changes_limits, sandbox_bytes) = (self.changes_limits, self.backend.idle_bytes());
+        Kind { spec, runtime, _held: held, told: Told::default(), changes_limits, sandbox_bytes }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,14 +139,14 @@ impl Pool {
     pub fn keep_ready(&self, spec: &SandboxSpec, runtime: Option<&'static Runtime>, count: usize) {
         let mut state = self.state();
         let wanted = count.min(self.settings.per_kind);
-        Shelf::of(&mut state.shelves, &Kind::new(spec.clone(), runtime)).want_at_least(wanted);
+        Shelf::of(&mut state.shelves, &self.kind(spec.clone(), runtime, None)).want_at_least(wanted);
         drop(state);
         self.changed.notify_one();
     }
 
     /// A sandbox for a request: from its shelf, with the request's limits in force, or made now.
     pub async fn take(&self, spec: SandboxSpec) -> Result<Box<dyn Sandbox>> {
-        let kind = Kind::new(spec, None);
+        let kind = self.kind(spec, None, None);
         match self.take_warm(&kind).await {
             Some(waiting) => Ok(waiting.sandbox),
             None => self.backend.create(kind.spec).await,
@@ -150,7 +163,7 @@ impl Pool {
     async fn take_warm(&self, kind: &Kind) -> Option<Waiting> {
         while let Some(waiting) = self.take_waiting(kind).await {
             // One that cannot be limited, or has died, is never handed out; dropping it destroys it.
-            if waiting.is_alive() && waiting.sandbox.change_limits(&kind.spec.limits).await.is_ok() {
+            if waiting.is_alive() && self.limit(&waiting, kind).await.is_ok() {
                 self.state().counts.warm += 1;
                 return Some(waiting);
             }
@@ -159,8 +172,17 @@ impl Pool {
         None
     }
 
+    /// Puts the request's limits in force, unless the sandbox was made with them.
+    async fn limit(&self, waiting: &Waiting, kind: &Kind) -> Result<()> {
+        match self.changes_limits {
+            true => waiting.sandbox.change_limits(&kind.spec.limits).await,
+            // Nothing has asked it yet whether it is still there.
+            false => waiting.sandbox.stats().await.map(drop),
+        }
+    }
+
     async fn take_waiting(&self, kind: &Kind) -> Option<Waiting> {
-        if !self.changes_limits {
+        if !kind.can_wait() {
             return None;
         }
         let taken = Shelf::of(&mut self.state().shelves, kind).take(self.settings.per_kind);
@@ -215,7 +237,7 @@ impl Pool {
     /// What to make next; it is counted as in the making from here on.
     fn next_to_make(&self) -> Wish {
         let mut state = self.state();
-        if state.promised() >= self.settings.total {
+        if state.is_drained || state.promised() >= self.settings.total {
             return Wish::Nothing;
         }
         let left = self.settings.bytes.saturating_sub(state.bytes());
@@ -248,13 +270,24 @@ impl Pool {
         drop(surplus);
     }
 
-    /// Destroys what waits, and waits until it is gone.
+    /// Destroys what waits, and what is being made, and waits until it is gone. Nothing waits here from then on.
     pub async fn drain(&self) -> Result<()> {
-        let shelves = std::mem::take(&mut self.state().shelves);
-        for waiting in shelves.into_iter().flat_map(Shelf::into_waiting) {
-            waiting.sandbox.destroy().await?;
+        let began = Instant::now();
+        loop {
+            let (waiting, left) = {
+                let mut state = self.state();
+                state.is_drained = true;
+                let waiting: Vec<_> = state.shelves.iter_mut().flat_map(Shelf::clear).collect();
+                (waiting, state.promised())
+            };
+            for waiting in waiting {
+                waiting.sandbox.destroy().await?;
+            }
+            if left == 0 || began.elapsed() >= DRAIN_MAX {
+                return Ok(());
+            }
+            tokio::time::sleep(DRAIN_LOOK).await;
         }
-        Ok(())
     }
 }
 

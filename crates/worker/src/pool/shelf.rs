@@ -1,10 +1,11 @@
 //! The waiting sandboxes of one kind, and how many are wanted.
 
-use super::IDLE_SANDBOX_BYTES;
 use super::waiting::{Told, Waiting};
 use crate::ids::draw_sandbox_id;
 use crate::runtime::Runtime;
 use cofferdam_backend::SandboxSpec;
+use cofferdam_core::Limits;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ const HOLD_OF_SESSION: Duration = Duration::from_millis(60);
 /// From a request's end to its answer there is still something to be written.
 const AFTER: Duration = Duration::from_millis(2);
 
+/// What must not go before a sandbox has, such as the layers of its image.
+pub type Held = Option<Arc<dyn Any + Send + Sync>>;
+
 /// What a request needs from its shelf.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
@@ -29,23 +33,31 @@ pub(super) struct Kind {
     pub(super) spec: SandboxSpec,
     /// Whose interpreter has started in it, if any.
     pub(super) runtime: Option<&'static Runtime>,
+    /// For as long as anything of the kind waits or is wanted. Of all requests of a kind it is the same.
+    pub(super) _held: Held,
     /// Its code compiled, once one of the kind has told it. Does not count either.
     pub(super) told: Told,
+    /// Whether the limits of one that waits can become the request's.
+    pub(super) changes_limits: bool,
+    /// What a sandbox takes by itself while it waits.
+    pub(super) sandbox_bytes: u64,
 }
 
 impl Kind {
-    pub(super) fn new(spec: SandboxSpec, runtime: Option<&'static Runtime>) -> Self {
-        Self { spec, runtime, told: Told::default() }
+    fn is_same(&self, other: &Self) -> bool {
+        let limits_fit = self.changes_limits || same_limits(&self.spec.limits, &other.spec.limits);
+        self.runtime == other.runtime && limits_fit && same_kind(&self.spec, &other.spec)
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        self.runtime == other.runtime && same_kind(&self.spec, &other.spec)
+    /// What is mounted is one job's own, and so are files.
+    pub(super) fn can_wait(&self) -> bool {
+        self.spec.mounts.is_empty() && self.spec.files.is_none()
     }
 
     /// What one of it takes while it waits.
     pub(super) fn bytes(&self) -> u64 {
         let interpreter = self.runtime.and_then(|runtime| runtime.ahead).map_or(0, |ahead| ahead.idle_bytes);
-        IDLE_SANDBOX_BYTES + interpreter
+        self.sandbox_bytes + interpreter
     }
 }
 
@@ -93,8 +105,9 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         terminal,
         pausable,
         workspace_root,
-        mounts,
-        files,
+        // A kind that has any does not wait.
+        mounts: _,
+        files: _,
     } = a;
     *image == b.image
         && limits.disk == b.limits.disk
@@ -105,11 +118,11 @@ fn same_kind(a: &SandboxSpec, b: &SandboxSpec) -> bool {
         && *terminal == b.terminal
         && *pausable == b.pausable
         && *workspace_root == b.workspace_root
-        // What is mounted is one job's own, and so are files.
-        && mounts.is_empty()
-        && b.mounts.is_empty()
-        && files.is_none()
-        && b.files.is_none()
+}
+
+/// Whether two requests limit their sandboxes alike.
+fn same_limits(a: &Limits, b: &Limits) -> bool {
+    (a.memory_bytes, a.cpus, a.pids) == (b.memory_bytes, b.cpus, b.pids)
 }
 
 impl Shelf {
@@ -244,7 +257,9 @@ impl Shelf {
         self.wanted == 0 && self.waiting.is_empty() && self.making == 0
     }
 
-    pub(super) fn into_waiting(self) -> Vec<Waiting> {
-        self.waiting
+    /// Nothing more is wanted: what waits is given away to be destroyed.
+    pub(super) fn clear(&mut self) -> Vec<Waiting> {
+        self.wanted = 0;
+        take(&mut self.waiting)
     }
 }

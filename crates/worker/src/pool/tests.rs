@@ -2,9 +2,11 @@ use super::*;
 use crate::runtime::{PYTHON_KERNEL, by_name};
 use crate::testing::{FakeBackend, Guest};
 use crate::{Discard, JobSpec, Work, cancellation, draw_job_id, draw_sandbox_id, sandbox_spec};
-use cofferdam_backend::{ExitStatus, Image};
+use cofferdam_backend::{ExitStatus, IDLE_SANDBOX_BYTES, Image};
 use cofferdam_core::{JobResult, Limits};
 use tokio::io::AsyncReadExt;
+
+mod images;
 
 fn spec() -> SandboxSpec {
     let work = Work::Command { argv: vec!["true".to_owned()] };
@@ -200,7 +202,7 @@ async fn the_interpreter_of_a_session_has_its_kernel_before_it_is_taken() {
 }
 
 async fn said_by_next(pool: &Pool) -> String {
-    let taken = pool.take_with_interpreter(spec(), &PYTHON_KERNEL, &[]).await.unwrap();
+    let taken = pool.take_with_interpreter(spec(), &PYTHON_KERNEL, &[], None).await.unwrap();
     let env = [("K".to_owned(), "v".to_owned())];
     let process =
         taken.interpreter.unwrap().give("", &["port".to_owned(), "word".to_owned()], &env).await.unwrap();
@@ -226,7 +228,7 @@ async fn a_kernel_that_was_told_compiled_comes_with_every_sandbox_of_its_kind() 
     let backend = Arc::new(FakeBackend::new().with_program("python3", python_of_sessions));
     let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
     let told_with = async |spec: SandboxSpec, env: &[(String, String)]| {
-        let taken = pool.take_with_interpreter(spec, &PYTHON_KERNEL, env).await.unwrap();
+        let taken = pool.take_with_interpreter(spec, &PYTHON_KERNEL, env, None).await.unwrap();
         (
             taken.interpreter.is_some(),
             taken.kernel.map(|kernel| String::from_utf8_lossy(&kernel).into_owned()),
@@ -278,7 +280,7 @@ async fn interpreters_count_with_what_they_take() {
     let (_, pool) = pool(PoolSettings { bytes: 3 * each - 1, ..PoolSettings::default() });
     pool.keep_ready(&spec(), Some(python), 8);
     settle(&pool).await;
-    assert_eq!(pool.counts().waiting, 0, "the image has no python");
+    assert_eq!(pool.counts().waiting, 2, "the image has no python, which nobody knew before");
     let backend = FakeBackend::new().with_program("python3", self::python);
     let pool = Pool::new(Arc::new(backend), PoolSettings { bytes: 3 * each - 1, ..PoolSettings::default() });
     pool.keep_ready(&spec(), Some(python), 8);

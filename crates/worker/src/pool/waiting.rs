@@ -56,8 +56,15 @@ impl Waiting {
         };
         let (argv, sent) = ahead.start(runtime, kind.told.boot.as_deref());
         let (sandbox, process) = backend.create_and_start(spec, process(argv)).await?;
+        let process = match process {
+            // An image need not have it; the sandbox is as good as any.
+            Err(BackendError::NotFound { .. }) => {
+                return Ok(Self { id, sandbox, interpreter: None, told: Told::default() });
+            }
+            process => process?,
+        };
         let interpreter =
-            tokio::time::timeout(START_MAX, Interpreter::ready(process?, ahead, sent, &kind.told)).await;
+            tokio::time::timeout(START_MAX, Interpreter::ready(process, ahead, sent, &kind.told)).await;
         let (mut interpreter, told) = interpreter.unwrap_or_else(|_| Err(not_ready(runtime)))?;
         // Its start was nobody's job, and will not be counted as one's.
         interpreter.cpu_time_ms = sandbox.stats().await?.usage.cpu_time_ms;

@@ -50,7 +50,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn check_secrets(&self) -> Result<(), BackendError> {
-        self.spec.place.as_ref().map_or(Ok(()), |place| super::check_secrets(&*place.backend))
+        self.spec.place.as_ref().map_or(Ok(()), |place| super::check_secrets(&**place.pool.backend()))
     }
 
     pub(super) fn new(spec: SessionSpec, taken: Taken) -> Self {

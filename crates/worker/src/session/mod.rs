@@ -39,7 +39,7 @@ pub use watch::{FileChange, WatchNews};
 
 use crate::Cancellation;
 use crate::ids::draw_sandbox_id;
-use crate::pool::{Pool, Taken};
+use crate::pool::{Held, Pool, Taken};
 use crate::runtime::PYTHON_KERNEL;
 use cofferdam_backend::{BackendError, SandboxSpec};
 use cofferdam_core::{SandboxId, SessionId};
@@ -110,17 +110,17 @@ impl Sessions {
         Ok(sandbox_id)
     }
 
-    /// From the pool, or where the session says. Nothing waits there: what would wait keeps an image in use that nobody
-    /// asked for.
-    async fn make(&self, id: SandboxId, session: &SessionSpec) -> Result<Taken, BackendError> {
-        let spec = sandbox_spec(id.clone(), session);
+    /// The pool that the session's sandbox comes from, and what it is made of.
+    fn pool_of<'s>(&'s self, session: &'s SessionSpec) -> (&'s Pool, Held) {
         match &session.place {
-            None => self.pool.take_with_interpreter(spec, &PYTHON_KERNEL, &session.env).await,
-            Some(place) => {
-                let sandbox = place.backend.create(spec).await?;
-                Ok(Taken { id, sandbox, interpreter: None, kernel: None })
-            }
+            Some(place) => (&place.pool, place.held.clone()),
+            None => (&self.pool, None),
         }
+    }
+
+    async fn make(&self, id: SandboxId, session: &SessionSpec) -> Result<Taken, BackendError> {
+        let (pool, held) = self.pool_of(session);
+        pool.take_with_interpreter(sandbox_spec(id, session), &PYTHON_KERNEL, &session.env, held).await
     }
 
     /// Runs a step to its end.

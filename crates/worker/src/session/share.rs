@@ -22,10 +22,7 @@ impl Sessions {
         // What a session is known by outside stays as it is.
         let id = to.sandbox_id().clone();
         let spec = SandboxSpec { files: Some(Arc::new(files)), ..sandbox_spec(id.clone(), to.spec()) };
-        let made = match &to.spec().place {
-            Some(place) => place.backend.create(spec).await,
-            None => self.pool.make_alone(spec).await,
-        };
+        let made = self.pool_of(to.spec()).0.make_alone(spec).await;
         let (sandbox, kernel) = (made.ok()?, to.compiled());
         let taken = Taken { id, sandbox, interpreter: None, kernel };
         let live = Arc::new(Live::new(to.spec().clone(), taken));

@@ -3,13 +3,13 @@
 use crate::artifacts::ArtifactStore;
 use crate::job::FileIn;
 use crate::output::LiveOutput;
-use cofferdam_backend::{Backend, Image, async_trait};
+use crate::pool::{Held, Pool};
+use cofferdam_backend::{Image, async_trait};
 use cofferdam_core::{
     Artifact, GuestPath, IsolationMode, LimitHit, Limits, NetworkPolicy, Outcome, SessionId, SkippedArtifact,
     TaskId,
 };
 use cofferdam_kernels::KernelLanguage;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,16 +29,15 @@ pub struct SessionSpec {
     pub image: Image,
     pub isolation: IsolationMode,
     pub workspace_root: PathBuf,
-    /// Where its sandbox is made, if not by the pool.
+    /// Where its sandbox comes from, if not from the pool of all.
     pub place: Option<SessionPlace>,
 }
 
-/// A backend that makes a session's sandbox for it alone.
+/// Sandboxes of another backend, or of an image.
 #[derive(Debug, Clone)]
 pub struct SessionPlace {
-    pub backend: Arc<dyn Backend>,
-    /// What must not go before the sandbox has, such as the layers of its image.
-    pub held: Option<Arc<dyn Any + Send + Sync>>,
+    pub pool: Arc<Pool>,
+    pub held: Held,
 }
 
 impl SessionSpec {

@@ -19,6 +19,7 @@ pub struct FakeBackend {
     stats: Stats,
     never_makes: bool,
     ends_with_host: bool,
+    keeps_limits: bool,
     worlds: Mutex<Vec<Arc<World>>>,
 }
 
@@ -63,6 +64,13 @@ impl FakeBackend {
     /// As if every sandbox went with the process that made it.
     pub fn that_ends_with_host(mut self) -> Self {
         self.ends_with_host = true;
+        self
+    }
+
+    /// As if limits stayed what they were when a sandbox was made.
+    #[must_use]
+    pub fn that_keeps_limits(mut self) -> Self {
+        self.keeps_limits = true;
         self
     }
 
@@ -116,7 +124,7 @@ impl Backend for FakeBackend {
             connect: false,
             disk: true,
             writable_root: true,
-            change_limits: true,
+            change_limits: !self.keeps_limits,
             watch: false,
             hand_over: false,
             mounts: false,

@@ -41,7 +41,7 @@ async fn warm_kernel(
     let begun = Instant::now();
     let options = warm_options();
     let taken =
-        pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &options.env).await.expect("one");
+        pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &options.env, None).await.expect("one");
     let interpreter = taken.interpreter.expect("an interpreter waits");
     let sandbox: Arc<dyn Sandbox> = Arc::from(taken.sandbox);
     let preparation = Preparation::new(&sandbox, language, options.clone()).await.expect("a place");
@@ -112,7 +112,8 @@ async fn what_counts_at_the_start_of_an_interpreter_needs_a_new_one() {
         waiting(pool, runtime).await;
         let mut env = warm_options().env;
         env.push(("PYTHONHASHSEED".to_owned(), "1".to_owned()));
-        let taken = pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &env).await.expect("one");
+        let taken =
+            pool.take_with_interpreter(sandbox_spec(512 << 20), runtime, &env, None).await.expect("one");
         assert!(taken.interpreter.is_none());
     })
     .await;
@@ -122,7 +123,8 @@ async fn what_counts_at_the_start_of_an_interpreter_needs_a_new_one() {
 async fn told_kernel(pool: &Pool) -> (Arc<dyn Sandbox>, Vec<u8>) {
     waiting(pool, &PYTHON_KERNEL).await;
     let env = warm_options().env;
-    let taken = pool.take_with_interpreter(sandbox_spec(512 << 20), &PYTHON_KERNEL, &env).await.expect("one");
+    let taken =
+        pool.take_with_interpreter(sandbox_spec(512 << 20), &PYTHON_KERNEL, &env, None).await.expect("one");
     (Arc::from(taken.sandbox), taken.kernel.expect("it was told compiled").to_vec())
 }
 

@@ -9,7 +9,7 @@
 mod tests;
 
 use super::{INLINE_CODE_MAX_BYTES, Runtime};
-use crate::task_env::STARTUP_VARIABLES;
+use crate::task_env::{STARTUP_VARIABLES, default_env};
 
 /// How a runtime waits.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,16 +83,17 @@ impl Ahead {
         (vec![runtime.program.to_owned(), self.flag.to_owned(), boot], sent)
     }
 
-    /// Whether a program can be given to an interpreter that has started without it. `requested` is what its
-    /// environment has besides the defaults.
+    /// Whether a program can be given to an interpreter that has started without it. `requested` is its environment, with
+    /// or without the defaults.
     pub(crate) fn takes(&self, code: &str, requested: &[(String, String)]) -> bool {
         let counts_at_start = |name: &str| {
             STARTUP_VARIABLES.contains(&name)
                 || LIBC.iter().chain(self.looked_at).any(|start| name.starts_with(start))
         };
+        let defaults = default_env();
         code.len() <= INLINE_CODE_MAX_BYTES
             && !code.contains('\0')
-            && !requested.iter().any(|(name, _)| counts_at_start(name))
+            && !requested.iter().any(|variable| counts_at_start(&variable.0) && !defaults.contains(variable))
     }
 }
 
