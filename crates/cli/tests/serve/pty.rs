@@ -6,24 +6,26 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 pub(crate) struct Pty {
     child: Child,
     stdin: Option<ChildStdin>,
     shown: Arc<Mutex<Vec<u8>>>,
     notes: Arc<Mutex<Vec<u8>>>,
+    collectors: Vec<JoinHandle<()>>,
 }
 
-fn collect(mut from: impl Read + Send + 'static) -> Arc<Mutex<Vec<u8>>> {
+fn collect(mut from: impl Read + Send + 'static) -> (Arc<Mutex<Vec<u8>>>, JoinHandle<()>) {
     let all = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&all);
-    std::thread::spawn(move || {
+    let collector = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             kept.lock().expect("output").extend_from_slice(&buffer[..count]);
         }
     });
-    all
+    (all, collector)
 }
 
 impl Pty {
@@ -40,9 +42,9 @@ impl Pty {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("python3");
         let stdin = child.stdin.take();
-        let shown = collect(child.stdout.take().expect("stdout"));
-        let notes = collect(child.stderr.take().expect("stderr"));
-        Self { child, stdin, shown, notes }
+        let (shown, of_shown) = collect(child.stdout.take().expect("stdout"));
+        let (notes, of_notes) = collect(child.stderr.take().expect("stderr"));
+        Self { child, stdin, shown, notes, collectors: vec![of_shown, of_notes] }
     }
 
     fn tell(&mut self, what: &Value) {
@@ -77,6 +79,10 @@ impl Pty {
     pub(crate) fn end(mut self) -> (Option<i32>, bool, String) {
         wait_until("the command ends", || self.child.try_wait().expect("its state").is_some());
         let code = self.child.wait().expect("its end").code();
+        // What it said last may still be on its way.
+        for collector in self.collectors.drain(..) {
+            collector.join().expect("all that it said");
+        }
         let notes = String::from_utf8_lossy(&self.notes.lock().expect("notes")).into_owned();
         (code, notes.contains("restored"), self.shown())
     }
