@@ -48,6 +48,13 @@ pub struct Facts {
     pub shares_disk: bool,
 }
 
+impl Facts {
+    /// Whether whoever looked is by that another process than before: it asked for a namespace, and has it now.
+    pub(crate) fn changed_it(&self) -> bool {
+        self.unshare == 0
+    }
+}
+
 /// What tells of the host or acts on it.
 pub const HOST_FILES: [&str; 7] = [
     "/proc/kcore",

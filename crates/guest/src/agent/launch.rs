@@ -1,6 +1,9 @@
-//! Between the helper and a program: a process of our own that gets its streams and its request over a socket,
-//! puts up what is left to put up, and executes the program. It says what failed on the same socket, which
-//! closes by itself when the program begins.
+//! Between the helper and a program: a process of our own that puts up what is left to put up, gets its streams and
+//! its request over a socket, and executes the program. Before that it looks at its walls, if it is asked to. It says
+//! what it saw, and what failed, on the same socket, which closes by itself when the program begins.
+//!
+//! It waits behind every wall, so that one that was made ahead (`spare`) and one that is made when it is asked for are
+//! the same.
 
 use super::LockDown;
 use crate::facts::{self, Facts};
@@ -11,7 +14,8 @@ use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, open
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, send, sendmsg, shutdown,
+    socketpair,
 };
 use rustix::process::{DumpableBehavior, fchdir, ioctl_tiocsctty, set_dumpable_behavior, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
@@ -34,49 +38,76 @@ pub(super) struct Launch {
     pub(super) cwd: String,
     pub(super) make_cwd: bool,
     pub(super) terminal: bool,
-    /// Instead of executing anything, look at the walls.
-    pub(super) look: bool,
-}
-
-impl Launch {
-    pub(super) fn looking() -> Self {
-        let cwd = "/workspace".to_owned();
-        Self { argv: Vec::new(), env: Vec::new(), cwd, make_cwd: false, terminal: false, look: true }
-    }
 }
 
 /// The request, and its stdin, stdout and stderr.
 const PASSED: usize = 4;
 
-/// Starts the process; its socket will say how that went.
-pub(super) fn begin(launch: &Launch, streams: [OwnedFd; 3]) -> Result<(Pid, OwnedFd), Errno> {
-    let request = File::from(memfd_create("request", MemfdFlags::CLOEXEC)?);
-    let json = serde_json::to_vec(launch).map_err(|_| Errno::INVAL)?;
-    (&request).write_all(&json).map_err(|_| Errno::NOSPC)?;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+/// The byte that asks for a look, and the one that comes with a request.
+const LOOK: u8 = b'?';
+const EXECUTE: u8 = b'!';
+
+/// What the process answers, each on a line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Said {
+    Seen(Box<Facts>),
+    Failed(Failure),
+}
+
+/// A process that waits for what it is to do.
+#[derive(Debug)]
+pub(super) struct Launched {
+    pub(super) pid: Pid,
+    pub(super) socket: OwnedFd,
+}
+
+/// Starts the process.
+pub(super) fn begin() -> Result<Launched, Errno> {
+    let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let mut command = Command::new("/proc/self/exe");
-    command.args([crate::WORD, WORD]).env_clear().current_dir("/");
+    // In the helper's own folder: with another one the library would copy the helper before it executes it again.
+    command.args([crate::WORD, WORD]).env_clear();
     command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command
         .spawn()
         .map_err(|error| error.raw_os_error().map_or(Errno::AGAIN, Errno::from_raw_os_error))?;
-    let [first, second, third] = &streams;
-    let passed = [request.as_fd(), first.as_fd(), second.as_fd(), third.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&passed));
-    // One byte into an empty socket: it does not wait.
-    sendmsg(&ours, &[IoSlice::new(b"!")], &mut control, SendFlags::NOSIGNAL)?;
-    Ok((Pid::from_raw(child.id() as i32), ours))
+    Ok(Launched { pid: Pid::from_raw(child.id() as i32), socket })
 }
 
-/// What went wrong, or nothing: then the socket closed because the program began.
-pub(super) fn failure(socket: &OwnedFd) -> Option<Failure> {
-    serde_json::from_slice(&received(socket)).ok()
+impl Launched {
+    /// Has it execute a program; its socket will say how that went.
+    pub(super) fn execute(&self, launch: &Launch, streams: &[OwnedFd; 3]) -> Result<(), Errno> {
+        let request = File::from(memfd_create("request", MemfdFlags::CLOEXEC)?);
+        let json = serde_json::to_vec(launch).map_err(|_| Errno::INVAL)?;
+        (&request).write_all(&json).map_err(|_| Errno::NOSPC)?;
+        let [first, second, third] = streams;
+        let passed = [request.as_fd(), first.as_fd(), second.as_fd(), third.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&passed));
+        // One byte into an empty socket: it does not wait.
+        sendmsg(&self.socket, &[IoSlice::new(&[EXECUTE])], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Has it look at its walls. It goes on to wait, unless it hears that there is nothing more.
+    pub(super) fn look(&self) -> Result<(), Errno> {
+        send(&self.socket, &[LOOK], SendFlags::NOSIGNAL).map(drop)
+    }
+
+    pub(super) fn end_of_requests(&self) -> Result<(), Errno> {
+        shutdown(&self.socket, Shutdown::Write)
+    }
 }
 
-pub(super) fn seen(socket: &OwnedFd) -> Option<Facts> {
-    serde_json::from_slice(&received(socket)).ok()
+/// What it said on a line.
+pub(super) fn said(line: &[u8]) -> Option<Said> {
+    serde_json::from_slice(line).ok()
+}
+
+/// All that it said, or nothing: then the socket closed because the program began.
+pub(super) fn last_word(socket: &OwnedFd) -> Option<Said> {
+    said(&received(socket))
 }
 
 /// Everything up to the end of the socket. Whoever holds the other end is our own code, about to end.
@@ -95,59 +126,74 @@ pub(super) fn run(lock_down: LockDown) -> ExitCode {
     // Until it is the caller's own program it is nobody else's.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let Ok(socket) = fcntl_dupfd_cloexec(stdin(), 3) else { return ExitCode::FAILURE };
-    let result = receive(&socket).and_then(|(launch, streams)| {
-        connect(&launch, streams)?;
-        if launch.look {
-            lock_down().map_err(|errno| Failure { step: Step::Prepare, errno })?;
-            return Ok(Some(facts::look(is_victim)));
+    let locked = prepare(lock_down);
+    loop {
+        let Ok(Some((byte, passed))) = receive(&socket) else { return ExitCode::FAILURE };
+        let said = match (&locked, byte) {
+            (Err(failure), _) => Said::Failed(*failure),
+            (Ok(()), LOOK) => Said::Seen(Box::new(facts::look(is_victim))),
+            (Ok(()), _) => match launch(passed) {
+                Ok(never) => match never {},
+                Err(failure) => Said::Failed(failure),
+            },
+        };
+        let is_as_before = matches!(&said, Said::Seen(facts) if !facts.changed_it());
+        if say(&socket, &said).is_err() || !is_as_before {
+            return ExitCode::FAILURE;
         }
-        execute(&launch, lock_down).map(|never| match never {})
-    });
-    let said = match result {
-        Ok(facts) => serde_json::to_vec(&facts),
-        Err(failure) => serde_json::to_vec(&failure),
-    };
-    let _ = File::from(socket).write_all(&said.unwrap_or_default());
-    ExitCode::FAILURE
+    }
+}
+
+fn say(socket: &OwnedFd, said: &Said) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(said)?;
+    line.push(b'\n');
+    File::from(socket.try_clone()?).write_all(&line)
 }
 
 fn at(step: Step) -> impl Fn(Errno) -> Failure {
     move |errno| Failure { step, errno: errno.raw_os_error() }
 }
 
-fn receive(socket: &OwnedFd) -> Result<(Launch, [OwnedFd; 3]), Failure> {
+/// A session of its own, and its signals as they are by default; then the last wall.
+fn prepare(lock_down: LockDown) -> Result<(), Failure> {
+    let _ = SigSet::empty().thread_set_mask();
+    setsid().map_err(at(Step::Prepare))?;
+    lock_down().map_err(|errno| Failure { step: Step::Prepare, errno })
+}
+
+/// The next byte and what came with it; nothing at the end.
+fn receive(socket: &OwnedFd) -> Result<Option<(u8, Vec<OwnedFd>)>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)
-        .map_err(at(Step::Prepare))?;
-    let mut passed = control.drain().flat_map(|message| match message {
+    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let passed = control.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
         _ => Vec::new(),
     });
-    let mut next = || passed.next().ok_or(Failure { step: Step::Prepare, errno: Errno::BADF.raw_os_error() });
-    let mut request = File::from(next()?);
-    let streams = [next()?, next()?, next()?];
+    Ok((received.bytes > 0).then(|| (byte[0], passed.collect())))
+}
+
+fn launch(passed: Vec<OwnedFd>) -> Result<std::convert::Infallible, Failure> {
+    let prepare = at(Step::Prepare);
+    let [request, streams @ ..]: [OwnedFd; PASSED] = passed.try_into().map_err(|_| prepare(Errno::BADF))?;
     let mut json = Vec::new();
+    let mut request = File::from(request);
     let read = request.seek(SeekFrom::Start(0)).and_then(|_| request.read_to_end(&mut json));
-    let launch = read.ok().and_then(|_| serde_json::from_slice(&json).ok());
-    launch.map(|launch| (launch, streams)).ok_or(at(Step::Prepare)(Errno::IO))
+    let launch: Option<Launch> = read.ok().and_then(|_| serde_json::from_slice(&json).ok());
+    let launch = launch.ok_or(prepare(Errno::IO))?;
+    connect(&launch, streams).map_err(prepare)?;
+    execute(&launch)
 }
 
-/// A session of its own, its streams, and its signals as they are by default.
-fn connect(launch: &Launch, [input, output, errors]: [OwnedFd; 3]) -> Result<(), Failure> {
-    let _ = SigSet::empty().thread_set_mask();
-    let streams = || {
-        setsid()?;
-        dup2_stdin(&input)?;
-        dup2_stdout(&output)?;
-        dup2_stderr(&errors)?;
-        if launch.terminal { ioctl_tiocsctty(stdin()) } else { Ok(()) }
-    };
-    streams().map_err(at(Step::Prepare))
+fn connect(launch: &Launch, [input, output, errors]: [OwnedFd; 3]) -> Result<(), Errno> {
+    dup2_stdin(&input)?;
+    dup2_stdout(&output)?;
+    dup2_stderr(&errors)?;
+    if launch.terminal { ioctl_tiocsctty(stdin()) } else { Ok(()) }
 }
 
-fn execute(launch: &Launch, lock_down: LockDown) -> Result<std::convert::Infallible, Failure> {
+fn execute(launch: &Launch) -> Result<std::convert::Infallible, Failure> {
     enter(launch).map_err(at(Step::Workdir))?;
     let program = find(launch).map_err(at(Step::Execute))?;
     check_format(&program).map_err(at(Step::Execute))?;
@@ -156,7 +202,6 @@ fn execute(launch: &Launch, lock_down: LockDown) -> Result<std::convert::Infalli
     if let Some((name, arguments)) = launch.argv.split_first() {
         command.arg0(name).args(arguments);
     }
-    lock_down().map_err(|errno| Failure { step: Step::Prepare, errno })?;
     let error = command.exec();
     Err(Failure { step: Step::Execute, errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) })
 }

@@ -8,6 +8,7 @@ mod files;
 mod launch;
 mod ports;
 mod processes;
+mod spare;
 mod standstill;
 mod stats;
 mod watches;
@@ -161,6 +162,7 @@ enum Owner {
     HostOut,
     Children,
     Launch(u32),
+    Spare,
     Source(u32),
     Sink(u32),
     Connecting(u32),
@@ -183,6 +185,8 @@ impl Agent {
         for fd in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
             fcntl_setfl(fd, fcntl_getfl(fd)? | OFlags::NONBLOCK)?;
         }
+        // Where every process begins, until it is told where to go.
+        rustix::process::chdir("/")?;
         files::prepare()?;
         Ok(Self {
             out: Out::default(),
@@ -199,6 +203,8 @@ impl Agent {
 
     fn serve(&mut self) -> Result<(), Errno> {
         self.out.event(&Event::Ready);
+        self.out.flush(rustix::stdio::stdout())?;
+        self.processes.make_spare();
         loop {
             self.out.flush(rustix::stdio::stdout())?;
             self.processes.look_at_memory();
@@ -212,9 +218,10 @@ impl Agent {
                     Owner::HostOut => self.out.flush(rustix::stdio::stdout())?,
                     Owner::Children => {
                         while let Ok(Some(_)) = self.children.read_signal() {}
-                        self.processes.reap(&mut self.out);
+                        self.processes.reap(&mut self.channels, &mut self.out);
                     }
                     Owner::Launch(process) => self.processes.launched(process, &mut self.out),
+                    Owner::Spare => self.processes.listen_to_spare(&mut self.channels, &mut self.out),
                     Owner::Source(channel) => self.channels.read(channel, &mut self.out),
                     Owner::Sink(channel) => {
                         let broken = flags.contains(PollFlags::ERR) && !flags.contains(PollFlags::OUT);
@@ -239,6 +246,7 @@ impl Agent {
         }
         owners.push((Owner::Children, std::os::fd::AsFd::as_fd(&self.children), PollFlags::IN));
         owners.extend(self.processes.launching().map(|(id, fd)| (Owner::Launch(id), fd, PollFlags::IN)));
+        owners.extend(self.processes.spare().map(|fd| (Owner::Spare, fd, PollFlags::IN)));
         if self.out.len() < OUT_BUFFER {
             owners.extend(self.channels.sources().map(|(id, fd)| (Owner::Source(id), fd, PollFlags::IN)));
         }
@@ -297,14 +305,10 @@ impl Agent {
         let file = |errno: Errno| Failure { step: Step::File, errno: errno.raw_os_error() };
         let prepare = |errno: Errno| Failure { step: Step::Prepare, errno: errno.raw_os_error() };
         let result = match ask {
-            Ask::Start(start) => match self.processes.start(number, start, &mut self.channels) {
-                Ok(()) => return,
-                Err(errno) => Err(prepare(errno)),
-            },
-            Ask::Look => match self.processes.look(number) {
-                Ok(()) => return,
-                Err(errno) => Err(prepare(errno)),
-            },
+            Ask::Start(start) => {
+                return self.processes.start(number, start, &mut self.channels, &mut self.out);
+            }
+            Ask::Look => return self.processes.look(number, &mut self.out),
             Ask::Signal { process, signal } => done(self.processes.signal(process, signal)),
             Ask::Resize { process, rows, columns } => done(self.processes.resize(process, rows, columns)),
             Ask::Read { channel, path } => match files::open(&path) {

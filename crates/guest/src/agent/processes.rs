@@ -1,7 +1,8 @@
 //! The processes of the sandbox: started by way of `launch`, reaped here, orphans included.
 
 use super::channels::Channels;
-use super::launch::{self, Launch};
+use super::launch::{self, Launch, Launched, Said};
+use super::spare::Spare;
 use super::{Options, Out, stats};
 use crate::protocol::{Answer, End, Event, Failure, Start, Step};
 use nix::errno::Errno as NixErrno;
@@ -31,10 +32,23 @@ pub(super) struct Processes {
     options: Options,
     oom_kills: Option<u64>,
     running: BTreeMap<u32, Process>,
+    spare: Option<Spare>,
+    /// What was asked for while the spare was looking at its walls, in that order.
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Look(u32),
+    Start(u32, Box<Start>),
 }
 
 /// The numbers of processes that look at their walls; the host counts from 1.
 const LOOKS_FROM: u32 = 1 << 31;
+
+fn preparing(errno: Errno) -> Failure {
+    Failure { step: Step::Prepare, errno: errno.raw_os_error() }
+}
 
 fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> Result<(), Errno> {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -82,7 +96,41 @@ fn terminal(rows: u16, columns: u16) -> Result<(OwnedFd, [OwnedFd; 3]), Errno> {
 
 impl Processes {
     pub(super) fn new(options: Options) -> Self {
-        Self { options, oom_kills: stats::oom_kills(), running: BTreeMap::new() }
+        let oom_kills = stats::oom_kills();
+        Self { options, oom_kills, running: BTreeMap::new(), spare: None, waiting: Vec::new() }
+    }
+
+    /// Makes the first process ahead.
+    pub(super) fn make_spare(&mut self) {
+        self.spare = Spare::make();
+    }
+
+    /// The socket of a spare that is looking at its walls.
+    pub(super) fn spare(&self) -> Option<BorrowedFd<'_>> {
+        self.spare.as_ref()?.looking()
+    }
+
+    /// The spare has something to say. What waited for that goes on.
+    pub(super) fn listen_to_spare(&mut self, channels: &mut Channels, out: &mut Out) {
+        if let Some(mut spare) = self.spare.take() {
+            match spare.listen() {
+                true => self.spare = Some(spare),
+                false => spare.end(),
+            }
+        }
+        self.go_on(channels, out);
+    }
+
+    fn go_on(&mut self, channels: &mut Channels, out: &mut Out) {
+        if self.spare().is_some() {
+            return;
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Look(number) => self.look(number, out),
+                Waiting::Start(number, start) => self.start(number, *start, channels, out),
+            }
+        }
     }
 
     pub(super) fn launching(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
@@ -91,9 +139,17 @@ impl Processes {
         starting.filter_map(|(id, process)| Some((*id, process.launching.as_ref()?.1.as_fd())))
     }
 
-    pub(super) fn start(&mut self, number: u32, start: Start, channels: &mut Channels) -> Result<(), Errno> {
+    pub(super) fn start(&mut self, number: u32, start: Start, channels: &mut Channels, out: &mut Out) {
+        if self.spare().is_some() {
+            self.waiting.push(Waiting::Start(number, Box::new(start)));
+        } else if let Err(errno) = self.try_start(number, start, channels) {
+            out.reply(number, Err(preparing(errno)));
+        }
+    }
+
+    fn try_start(&mut self, number: u32, start: Start, channels: &mut Channels) -> Result<(), Errno> {
         let Start { process, argv, env, cwd, make_cwd, stdin, stdout, stderr, terminal: size } = start;
-        let launch = Launch { argv, env, cwd, make_cwd, terminal: size.is_some(), look: false };
+        let launch = Launch { argv, env, cwd, make_cwd, terminal: size.is_some() };
         let mut kept = None;
         let (ours, theirs) = match size {
             Some((rows, columns)) => {
@@ -107,7 +163,7 @@ impl Processes {
                 (ours.map(|fd| fd.map(Rc::new)), theirs)
             }
         };
-        let (pid, socket) = launch::begin(&launch, theirs)?;
+        let Launched { pid, socket } = self.launch(&launch, &theirs)?;
         let launching = Some((number, socket));
         self.running.insert(process, Process { pid, launching, terminal: kept, looks: false });
         let [our_stdin, our_stdout, our_stderr] = ours;
@@ -123,11 +179,32 @@ impl Processes {
         Ok(())
     }
 
-    /// Starts a process that looks at its walls; what it saw is the answer.
-    pub(super) fn look(&mut self, number: u32) -> Result<(), Errno> {
-        let launch = Launch::looking();
-        let Streams { theirs, .. } = pipes(false)?;
-        let (pid, socket) = launch::begin(&launch, theirs)?;
+    /// By the spare, if it is there, or by a new one.
+    fn launch(&mut self, launch: &Launch, streams: &[OwnedFd; 3]) -> Result<Launched, Errno> {
+        if let Some(launched) = self.spare.take().and_then(|spare| spare.execute(launch, streams)) {
+            return Ok(launched);
+        }
+        let launched = launch::begin()?;
+        launched.execute(launch, streams)?;
+        Ok(launched)
+    }
+
+    /// What a process saw that looked at its walls is the answer: the spare, or one that is made for it.
+    pub(super) fn look(&mut self, number: u32, out: &mut Out) {
+        if let Some(seen) = self.spare.as_ref().and_then(Spare::seen) {
+            out.reply(number, Ok(Answer::Seen(Box::new(seen.clone()))));
+        } else if self.spare.is_some() {
+            self.waiting.push(Waiting::Look(number));
+        } else if let Err(errno) = self.try_look(number) {
+            out.reply(number, Err(preparing(errno)));
+        }
+    }
+
+    fn try_look(&mut self, number: u32) -> Result<(), Errno> {
+        let launched = launch::begin()?;
+        launched.look()?;
+        launched.end_of_requests()?;
+        let Launched { pid, socket } = launched;
         let process = Process { pid, launching: Some((number, socket)), terminal: None, looks: true };
         self.running.insert(LOOKS_FROM + number % LOOKS_FROM, process);
         Ok(())
@@ -138,23 +215,24 @@ impl Processes {
     pub(super) fn launched(&mut self, id: u32, out: &mut Out) {
         let Some(process) = self.running.get_mut(&id) else { return };
         let Some((number, socket)) = process.launching.take() else { return };
-        if process.looks {
-            let seen = launch::seen(&socket);
-            let failed = Failure { step: Step::Prepare, errno: Errno::IO.raw_os_error() };
-            out.reply(number, seen.map(Box::new).map(Answer::Seen).ok_or(failed));
-            return;
-        }
-        match launch::failure(&socket) {
-            Some(failure) => {
+        match (launch::last_word(&socket), process.looks) {
+            (Some(Said::Seen(seen)), true) => out.reply(number, Ok(Answer::Seen(seen))),
+            (None, true) => out.reply(number, Err(preparing(Errno::IO))),
+            (Some(Said::Failed(failure)), _) => {
                 out.reply(number, Err(failure));
                 // It ends by itself; nobody was told of it.
                 process.looks = true;
             }
-            None => out.reply(number, Ok(Answer::Done)),
+            (_, false) => out.reply(number, Ok(Answer::Done)),
         }
     }
 
-    pub(super) fn reap(&mut self, out: &mut Out) {
+    pub(super) fn reap(&mut self, channels: &mut Channels, out: &mut Out) {
+        self.reap_all(out);
+        self.go_on(channels, out);
+    }
+
+    fn reap_all(&mut self, out: &mut Out) {
         loop {
             let (pid, status) = match wait(WaitOptions::NOHANG) {
                 Ok(Some(reaped)) => reaped,
@@ -167,6 +245,7 @@ impl Processes {
                 (None, Some(signal)) => End::Signaled(signal),
                 (None, None) => continue,
             };
+            self.spare.take_if(|spare| spare.pid() == pid);
             let found = self.running.iter().find(|(_, process)| process.pid == pid).map(|(id, _)| *id);
             let Some(id) = found else { continue };
             // What it said before its end comes first.
