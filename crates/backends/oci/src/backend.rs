@@ -4,6 +4,7 @@ use crate::layer::layer;
 use crate::place::{self, Place, Root};
 use crate::runtime::{self, Kind, Runtime};
 use crate::sandbox::OciSandbox;
+use crate::starting::{self, Starting, Streams};
 use crate::{config, sandbox};
 use cofferdam_backend::{
     Backend, BackendError, Capabilities, Image, OomScope, Result, Sandbox, SandboxSpec, async_trait,
@@ -11,17 +12,15 @@ use cofferdam_backend::{
 use cofferdam_core::{Disk, IsolationMode};
 use cofferdam_guest::UID;
 use cofferdam_guest::agent::Options;
-use cofferdam_guest::host::{Connection, Contained};
+use cofferdam_guest::host::Contained;
 use cofferdam_linux::cgroup::{self, Layout};
 use cofferdam_linux::slots::{Slot, Slots};
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::fs;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::unix::pipe;
 use tokio::sync::OnceCell;
 
 #[derive(Debug, Clone)]
@@ -38,9 +37,6 @@ pub struct OciOptions {
 
 /// The helper reads the end of its stdin when this process dies; this is for a machine that hangs.
 const LOST_AFTER: Duration = Duration::from_secs(600);
-
-/// The most of a helper's last words that is kept.
-const LAST_WORDS: u64 = 2048;
 
 #[derive(Debug)]
 pub struct OciBackend {
@@ -150,17 +146,17 @@ impl OciBackend {
     }
 
     /// Makes it with the flags that work, which the first sandbox finds out.
-    async fn begin(&self, spec: &SandboxSpec, slot: Option<&Slot>) -> Result<(Place, Runtime, Connection)> {
+    async fn begin(&self, spec: &SandboxSpec, slot: Option<&Slot>) -> Result<(Place, Runtime, Starting)> {
         if let Some(runtime) = self.chosen.get() {
-            let (place, connection) = self.try_begin(spec, slot, runtime).await?;
-            return Ok((place, runtime.clone(), connection));
+            let (place, starting) = self.try_begin(spec, slot, runtime).await?;
+            return Ok((place, runtime.clone(), starting));
         }
         let mut failed = None;
         for runtime in self.found.candidates() {
             match self.try_begin(spec, slot, &runtime).await {
-                Ok((place, connection)) => {
+                Ok((place, starting)) => {
                     let _ = self.chosen.set(runtime.clone());
-                    return Ok((place, runtime, connection));
+                    return Ok((place, runtime, starting));
                 }
                 Err(error) => failed = Some(failed.unwrap_or(error)),
             }
@@ -173,7 +169,7 @@ impl OciBackend {
         spec: &SandboxSpec,
         slot: Option<&Slot>,
         runtime: &Runtime,
-    ) -> Result<(Place, Connection)> {
+    ) -> Result<(Place, Starting)> {
         let root = self.root(&spec.image)?;
         let (folder, helper) = (self.folder(), self.options.helper.clone());
         let id = spec.id.to_string();
@@ -194,7 +190,7 @@ impl OciBackend {
             sandbox::take_away(runtime.clone(), folder, layout, spec.id.to_string(), place).await?;
             return Err(error);
         }
-        begun.map(|connection| (place, connection))
+        begun.map(|starting| (place, starting))
     }
 
     async fn start(
@@ -203,7 +199,7 @@ impl OciBackend {
         place: &Place,
         runtime: &Runtime,
         first_id: Option<u32>,
-    ) -> Result<Connection> {
+    ) -> Result<Starting> {
         let helper = Options { oom_ends_all: spec.oom_scope == OomScope::Sandbox, lost_after: LOST_AFTER };
         let cgroup = cgroup_path(&self.layout, &spec.id.to_string());
         let json = config::config(runtime.kind, spec, place, &cgroup, first_id, helper.arguments());
@@ -211,40 +207,16 @@ impl OciBackend {
         let (json, runtime) = crate::leave_out::changed(json, runtime, self.mutation());
         #[cfg(feature = "leave-out")]
         let runtime = &runtime;
-        let io_error = |error: io::Error| BackendError::failed("making the streams of the container", error);
-        let (input, our_input) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
-        let (our_output, output) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
-        let (words, errors) = rustix::pipe::pipe().map_err(|errno| io_error(errno.into()))?;
-        for fd in [&our_input, &our_output, &words] {
-            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)
-                .map_err(|errno| io_error(errno.into()))?;
-        }
+        // The helper opens its streams again by name, as `/dev/stdout` is opened.
+        let owner = first_id.filter(|_| runtime.kind == Kind::Namespaces).map(|first| first + UID);
+        let (streams, theirs) = Streams::make(owner)?;
         let (state, bundle, runtime) = (self.folder().join("state"), place.folder.clone(), runtime.clone());
         let id = container_name(&spec.id.to_string());
         let run = move || {
             fs::write(bundle.join("config.json"), serde_json::to_vec(&json)?)?;
-            if let Kind::Namespaces = runtime.kind
-                && let Some(first) = first_id
-            {
-                // The helper opens these again by name, as `/dev/stdout` is opened.
-                for fd in [&input, &output, &errors] {
-                    let owner = rustix::fs::Uid::from_raw(first + UID);
-                    rustix::fs::fchown(fd, Some(owner), Some(rustix::fs::Gid::from_raw(first + UID)))?;
-                }
-            }
-            runtime.start(&state, &bundle, &id, [input, output, errors])
+            runtime.start(&state, &bundle, &id, theirs)
         };
-        let sender = pipe::Sender::from_owned_fd(nonblocking(our_input)?).map_err(io_error)?;
-        let receiver = pipe::Receiver::from_owned_fd(nonblocking(our_output)?).map_err(io_error)?;
-        let started = blocking("starting the container", run).await;
-        let opened = match started {
-            Ok(()) => Connection::open(receiver, sender, LOST_AFTER).await,
-            Err(error) => Err(error),
-        };
-        opened.map_err(|error| match last_words(words) {
-            words if words.is_empty() => error,
-            words => BackendError::failed("starting the helper in the container", io::Error::other(words)),
-        })
+        starting::start(run, streams, LOST_AFTER).await
     }
 }
 
@@ -266,21 +238,6 @@ fn prepare(runtime_folder: &Path) -> io::Result<Slots> {
         place::make_folder(&folder.join(name))?;
     }
     Slots::open(&runtime_folder.join("slots"))
-}
-
-fn nonblocking(fd: OwnedFd) -> Result<OwnedFd> {
-    let set = rustix::fs::fcntl_getfl(&fd)
-        .and_then(|flags| rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK));
-    set.map(|()| fd)
-        .map_err(|errno| BackendError::failed("making the streams of the container", errno.into()))
-}
-
-/// What came out of stderr so far, without waiting.
-fn last_words(words: OwnedFd) -> String {
-    let Ok(words) = nonblocking(words) else { return String::new() };
-    let mut bytes = Vec::new();
-    let _ = File::from(words).take(LAST_WORDS).read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
 pub(crate) fn container_name(id: &str) -> String {
@@ -407,11 +364,19 @@ impl Backend for OciBackend {
             return Err(unsupported("mount folders"));
         }
         let slot = self.slot()?;
-        let (place, runtime, connection) = self.begin(&spec, slot.as_ref()).await?;
+        let (place, runtime, Starting { connection, mut end }) = self.begin(&spec, slot.as_ref()).await?;
         let strict = spec.isolation == IsolationMode::Strict;
         let layout = Arc::clone(&self.layout);
         let sandbox =
             Contained::new(OciSandbox::new(self.folder(), runtime, spec, place, slot, layout, connection));
+        if strict {
+            // Seen while the runtime comes to its end, and judged below.
+            let _ = sandbox.isolation().await;
+        }
+        if let Err(error) = end.wait().await {
+            sandbox.destroy().await?;
+            return Err(error);
+        }
         if strict {
             sandbox.check_walls().await?;
         }

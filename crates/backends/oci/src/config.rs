@@ -9,6 +9,7 @@ use cofferdam_linux::contained::{masked_in_proc, rlimits};
 use cofferdam_linux::seccomp::{Profile, oci_json};
 use cofferdam_linux::slots::IDS_PER_SLOT;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// The helper is a process, too, and is not the caller's.
 pub(crate) const HELPER_PIDS: u32 = 1;
@@ -22,6 +23,10 @@ const CPU_PERIOD_US: u64 = 100_000;
 const MASKED: [&str; 4] = ["/proc/kcore", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats"];
 
 const READ_ONLY: [&str; 1] = ["/proc/sysrq-trigger"];
+
+/// The same for every sandbox.
+static SECCOMP: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(&oci_json(Profile::PayloadOneId)).unwrap_or_default());
 
 fn masked() -> Vec<&'static str> {
     [&masked_in_proc()[..], &MASKED].concat()
@@ -88,7 +93,6 @@ pub(crate) fn config(
     let namespaces: Vec<Value> = namespaces.iter().map(|name| json!({ "type": name })).collect();
     let map = first_id
         .map_or(json!([]), |first| json!([{ "containerID": 0, "hostID": first, "size": IDS_PER_SLOT }]));
-    let seccomp: Value = serde_json::from_str(&oci_json(Profile::PayloadOneId)).unwrap_or_default();
     let mut linux = json!({
         "namespaces": namespaces,
         "uidMappings": map,
@@ -101,7 +105,7 @@ pub(crate) fn config(
     });
     // gVisor's kernel has filters of its own towards the host, and takes none for its first process.
     if kind == Kind::Namespaces {
-        linux["seccomp"] = seccomp;
+        linux["seccomp"] = SECCOMP.clone();
     }
     json!({
         "ociVersion": "1.0.2",

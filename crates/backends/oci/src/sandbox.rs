@@ -132,13 +132,18 @@ impl Container for OciSandbox {
     }
 
     async fn look(&self) -> Result<IsolationReport> {
-        let mut facts = self.connection.look().await?;
+        // The host's side is read while the answer is on its way.
+        let on_the_host = async {
+            tokio::task::yield_now().await;
+            self.layout.usage(&self.group())
+        };
+        let (facts, usage) = tokio::join!(self.connection.look(), on_the_host);
+        let mut facts = facts?;
         // The one filesystem behind both is looked at where it was made: gVisor shows sizes of its own.
         if let Some((place, _)) = &*self.left.lock().await {
             let files = place.room();
             (facts.workspace, facts.tmp, facts.shares_disk) = (files, files, true);
         }
-        let usage = self.layout.usage(&self.group());
         // Its group is there with counters of its own: the runtime has made it with what it was told.
         let has_group = usage.memory_bytes.is_some();
         let asked = Asked {
