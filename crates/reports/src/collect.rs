@@ -43,6 +43,17 @@ impl<'t> Case<'t> {
 }
 
 impl Collector {
+    /// Goes on with diagnostics, in what the tests have left of the text.
+    pub(crate) fn after(found: Parsed) -> Self {
+        let of = |test: &TestCase| {
+            [&test.message, &test.file].into_iter().flatten().map(String::len).sum::<usize>()
+                + test.name.len()
+        };
+        let used: usize = found.tests.iter().map(of).sum();
+        let others = found.tests.len();
+        Self { found, passed: 0, others, text_left: MAX_TEXT.saturating_sub(used) }
+    }
+
     pub(crate) fn counts(&self) -> &TestCounts {
         &self.found.counts
     }

@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str, found: &mut Collector) -> End {
                 found.diagnostic(place, severity, message);
                 continue;
             }
-            // The linker's errors have no place, and rustc's last line only counts.
+            // The linker's errors have no place, and the last lines of rustc and cargo only count.
             if severity == Severity::Error && !is_count(message) {
                 found.diagnostic(Place::default(), severity, message);
             }
@@ -105,5 +105,9 @@ fn plain_place(text: &str) -> Option<Place<'_>> {
 }
 
 fn is_count(message: &str) -> bool {
-    message.starts_with("aborting due to ") || message.starts_with("could not compile ")
+    let of_tests = ["test failed, to rerun ", "1 target failed:"].iter().any(|own| message.starts_with(own));
+    of_tests
+        || message.ends_with(" targets failed:")
+        || message.starts_with("aborting due to ")
+        || message.starts_with("could not compile ")
 }

@@ -38,6 +38,8 @@ struct Package {
     message: Message,
     has_failed: bool,
     is_over: bool,
+    /// The test in whose output the package's last line is: its process exited in it, and go calls both a success.
+    ends_in: Option<String>,
 }
 
 fn parse_json(text: &str, found: &mut Collector) -> End {
@@ -68,58 +70,107 @@ fn parse_json(text: &str, found: &mut Collector) -> End {
     }
 }
 
+const NOT_ENDED: &str = "it did not come to an end";
+
 /// Follows one event, and returns how many tests are open after it.
-fn take(event: Event, package: &mut Package, mut open: usize, found: &mut Collector) -> usize {
+fn take(event: Event, package: &mut Package, open: usize, found: &mut Collector) -> usize {
     let status = match event.action.as_str() {
         "pass" | "bench" => Some(TestStatus::Passed),
         "fail" => Some(TestStatus::Failed),
         "skip" => Some(TestStatus::Skipped),
         _ => None,
     };
-    let time_ms = event.seconds.map(|seconds| seconds * 1000.0);
-    if !event.test.is_empty() {
-        let name = format!("{}.{}", event.package, event.test);
-        match (event.action.as_str(), status) {
-            (_, Some(status)) => {
-                let message = package.tests.remove(&event.test).and_then(|mut message| message.take());
-                open = open.saturating_sub(1);
-                package.has_failed |= status == TestStatus::Failed;
-                let message = message.filter(|_| status != TestStatus::Passed);
-                found.test(Case { time_ms, message: message.as_deref(), ..Case::new(&name, status) });
-            }
-            ("run", None) => {
-                open += usize::from(package.tests.insert(event.test, Message::default()).is_none());
-            }
-            ("output", None) => {
-                if let Some(message) = package.tests.get_mut(&event.test).filter(|_| is_said(&event.output)) {
-                    message.piece(&event.output);
-                }
-            }
-            _ => {}
-        }
-        return open;
-    }
-    match status {
-        None => package.message.piece(&event.output),
-        Some(status) => {
+    match (event.test.is_empty(), status) {
+        (false, Some(_)) if package.ends_in.as_ref() == Some(&event.test) => {
             package.is_over = true;
-            let left = std::mem::take(&mut package.tests);
-            open = open.saturating_sub(left.len());
-            package.has_failed |= !left.is_empty();
-            for (test, mut message) in left {
-                let name = format!("{}.{test}", event.package);
-                let said = message.take().unwrap_or_else(|| "it did not come to an end".to_owned());
-                found.test(Case { message: Some(&said), ..Case::new(&name, TestStatus::Errored) });
+            open.saturating_sub(package.leave(&event.package, found))
+        }
+        (false, Some(status)) => {
+            let message = package.tests.remove(&event.test).and_then(|mut message| message.take());
+            package.has_failed |= status == TestStatus::Failed;
+            let message = message.filter(|_| status != TestStatus::Passed);
+            let name = format!("{}.{}", event.package, event.test);
+            add(&name, status, event.time_ms(), message.as_deref(), found);
+            open.saturating_sub(1)
+        }
+        (false, None) if event.action == "run" => {
+            open + usize::from(package.tests.insert(event.test, Message::default()).is_none())
+        }
+        (false, None) => {
+            if event.action == "output" {
+                package.said(event);
             }
+            open
+        }
+        (true, Some(status)) => {
+            package.is_over = true;
+            let left = package.leave(&event.package, found);
             // It was not built, or its process failed by itself.
             if status == TestStatus::Failed && !package.has_failed {
                 let said = package.message.take();
                 let case = Case::new(&event.package, TestStatus::Errored);
-                found.test(Case { time_ms, message: said.as_deref(), ..case });
+                found.test(Case { time_ms: event.time_ms(), message: said.as_deref(), ..case });
             }
+            open.saturating_sub(left)
+        }
+        (true, None) => {
+            package.message.piece(&event.output);
+            open
         }
     }
-    open
+}
+
+impl Event {
+    fn time_ms(&self) -> Option<f64> {
+        self.seconds.map(|seconds| seconds * 1000.0)
+    }
+}
+
+impl Package {
+    /// What a test has written, or go of it.
+    fn said(&mut self, event: Event) {
+        let line = event.output.trim_end();
+        if package_end(line).is_some_and(|(_, name)| name == event.package) {
+            self.ends_in = Some(event.test);
+            return;
+        }
+        // It was the output of another go, which the test has started.
+        if result(line).is_some_and(|(name, ..)| name == event.test) {
+            self.ends_in = None;
+        }
+        if let Some(message) = self.tests.get_mut(&event.test).filter(|_| is_said(&event.output)) {
+            message.piece(&event.output);
+        }
+    }
+
+    /// Adds the tests that have no end of their own, and returns how many they are.
+    fn leave(&mut self, name: &str, found: &mut Collector) -> usize {
+        let left = std::mem::take(&mut self.tests);
+        self.has_failed |= !left.is_empty();
+        let count = left.len();
+        for (test, mut message) in left {
+            let said = message.take().unwrap_or_else(|| NOT_ENDED.to_owned());
+            add(&format!("{name}.{test}"), TestStatus::Errored, None, Some(&said), found);
+        }
+        count
+    }
+}
+
+/// Adds a test with the file that its message speaks of.
+fn add(name: &str, status: TestStatus, time_ms: Option<f64>, message: Option<&str>, found: &mut Collector) {
+    let file = message.and_then(|message| message.lines().find_map(file));
+    found.test(Case { time_ms, message, file, ..Case::new(name, status) });
+}
+
+/// The file of `double_test.go:7: 3 is not 4`, or of a test in the trace of a panic. Go names no file otherwise.
+fn file(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let end = line.find(".go:")? + ".go".len();
+    let (file, rest) = (&line[..end], &line[end + 1..]);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_said = rest[digits..].starts_with(": ") || rest[digits..].trim().is_empty();
+    let is_frame = file.ends_with("_test.go") && rest[digits..].starts_with(" +0x");
+    (digits > 0 && !file.contains(' ') && (is_said || is_frame)).then_some(file)
 }
 
 /// Whether a piece of output is more than what go says by itself.
@@ -128,8 +179,10 @@ fn is_said(output: &str) -> bool {
     !["=== RUN", "=== PAUSE", "=== CONT", "--- "].iter().any(|own| text.starts_with(own))
 }
 
+/// A package that does not compile, or of which something is missing.
 fn unbuilt(line: &str) -> Option<&str> {
-    line.strip_prefix("FAIL\t")?.strip_suffix(" [build failed]")
+    let package = line.strip_prefix("FAIL\t")?;
+    package.strip_suffix(" [build failed]").or_else(|| package.strip_suffix(" [setup failed]"))
 }
 
 fn unbuilt_package(name: &str, found: &mut Collector) {
@@ -152,13 +205,13 @@ fn parse_text(text: &str, found: &mut Collector) -> End {
             let message = message.filter(|_| status != TestStatus::Passed);
             failed_here |= status == TestStatus::Failed;
             seen_here += 1;
-            found.test(Case { time_ms, message: message.as_deref(), ..Case::new(name, status) });
+            add(name, status, time_ms, message.as_deref(), found);
         } else if let Some((status, package)) = package_end(line) {
             ended += 1;
             for (name, mut message) in std::mem::take(&mut open) {
                 failed_here = true;
-                let said = message.take().unwrap_or_else(|| "it did not come to an end".to_owned());
-                found.test(Case { message: Some(&said), ..Case::new(name, TestStatus::Errored) });
+                let said = message.take().unwrap_or_else(|| NOT_ENDED.to_owned());
+                add(name, TestStatus::Errored, None, Some(&said), found);
             }
             match status {
                 TestStatus::Failed if !failed_here => unbuilt_or_failed(line, package, found),

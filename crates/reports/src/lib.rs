@@ -98,9 +98,7 @@ fn broken(reason: impl Into<String>) -> End {
 /// Reads a report. `is_whole` says whether these are all bytes that there were.
 pub fn parse(format: Format, bytes: &[u8], is_whole: bool) -> Parsed {
     let is_whole = is_whole && bytes.len() <= MAX_BYTES;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_BYTES)]);
-    // Byte order marks and colours are for people.
-    let text = lines::plain(text.strip_prefix('\u{feff}').map_or(text.as_ref(), |rest| rest));
+    let text = text_of(bytes);
     let mut found = Collector::default();
     let parser: fn(&str, &mut Collector) -> End = match format {
         Format::JunitXml => junit::parse,
@@ -122,6 +120,19 @@ pub fn parse(format: Format, bytes: &[u8], is_whole: bool) -> Parsed {
     parsed.state = state;
     parsed.reason = reason.map(|reason| lines::clean(&reason, lines::MAX_REASON));
     parsed
+}
+
+/// The report of tests with what a compiler said besides.
+pub fn with_diagnostics(parsed: Parsed, bytes: &[u8]) -> Parsed {
+    let mut found = Collector::after(parsed);
+    compiler::parse(&text_of(bytes), &mut found);
+    found.into_parsed()
+}
+
+/// Byte order marks and colours are for people.
+fn text_of(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_BYTES)]);
+    lines::plain(text.strip_prefix('\u{feff}').map_or(text.as_ref(), |rest| rest)).into_owned()
 }
 
 /// The same for what was never there.

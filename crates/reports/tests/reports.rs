@@ -1,7 +1,7 @@
 //! Reports that real tools wrote (see fixtures/make.sh), whole, cut at every byte, and hostile ones.
 
 use cofferdam_core::{ReportState, Severity, TestCounts, TestStatus};
-use cofferdam_reports::{Format, MAX_BYTES, Parsed, parse};
+use cofferdam_reports::{Format, MAX_BYTES, Parsed, parse, with_diagnostics};
 use std::path::Path;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -24,7 +24,7 @@ use Format::{CargoBuild, CargoTest, Compiler, GoTest, Jest, JunitXml, Pytest, Ta
 use ReportState::{Broken, Complete, Missing, Truncated};
 
 /// Every fixture of tests, and what it comes to.
-const TESTS: [(Format, &str, ReportState, [u64; 4]); 28] = [
+const TESTS: [(Format, &str, ReportState, [u64; 4]); 33] = [
     (JunitXml, "junit-pytest-pass.xml", Complete, [2, 0, 0, 0]),
     (JunitXml, "junit-pytest-mixed.xml", Complete, [3, 1, 2, 1]),
     (JunitXml, "junit-node-mixed.xml", Complete, [2, 2, 2, 0]),
@@ -36,7 +36,9 @@ const TESTS: [(Format, &str, ReportState, [u64; 4]); 28] = [
     (Tap, "node-crash.tap", Complete, [0, 1, 0, 0]),
     (CargoTest, "cargo-pass.txt", Complete, [1, 0, 0, 0]),
     (CargoTest, "cargo-mixed.txt", Complete, [1, 2, 1, 0]),
-    (CargoTest, "cargo-crash.txt", Truncated, [1, 0, 0, 0]),
+    (CargoTest, "cargo-crash.txt", Truncated, [1, 0, 0, 1]),
+    (CargoTest, "cargo-old-mixed.txt", Complete, [2, 2, 1, 0]),
+    (CargoTest, "cargo-old-crash.txt", Truncated, [2, 0, 0, 1]),
     (GoTest, "go-pass.json", Complete, [1, 0, 0, 0]),
     (GoTest, "go-pass.txt", Complete, [1, 0, 0, 0]),
     (GoTest, "go-mixed.json", Complete, [2, 3, 1, 0]),
@@ -45,6 +47,9 @@ const TESTS: [(Format, &str, ReportState, [u64; 4]); 28] = [
     (GoTest, "go-crash.txt", Complete, [1, 0, 0, 1]),
     (GoTest, "go-panics.json", Complete, [1, 1, 0, 0]),
     (GoTest, "go-panics.txt", Complete, [1, 1, 0, 0]),
+    (GoTest, "go-exits.json", Complete, [1, 0, 0, 1]),
+    (GoTest, "go-killed.json", Complete, [1, 0, 0, 1]),
+    (GoTest, "go-lacks.json", Complete, [1, 0, 0, 1]),
     (GoTest, "go-none.json", Complete, [0, 0, 0, 0]),
     (GoTest, "go-unbuilt.json", Complete, [0, 0, 0, 1]),
     (Pytest, "pytest-pass.txt", Complete, [2, 0, 0, 0]),
@@ -116,9 +121,31 @@ fn names_messages_times_and_files_are_told() {
     assert!(other.message.as_deref().unwrap().contains("why"), "{other:?}");
     assert_eq!(test(&cargo, "tests::later").message.as_deref(), Some("not today"));
     assert!(cargo.tests.iter().all(|test| test.name != "tests::forged"), "{cargo:?}");
+    let old = read(CargoTest, "cargo-old-mixed.txt");
+    for name in ["bad", "other"] {
+        assert_eq!(test(&old, name).file.as_deref(), Some("a/src/lib.rs"), "{old:?}");
+    }
+    assert_eq!(test(&old, "src/lib.rs - one (line 1)").file.as_deref(), Some("src/lib.rs"));
+    let died = read(CargoTest, "cargo-old-crash.txt");
+    assert_eq!(test(&died, "dies").message.as_deref(), Some("it did not come to an end"));
+    assert_eq!(died.reason.as_deref(), Some("2 tests were announced and 1 have ended"));
 
     let go = read(GoTest, "go-mixed.json");
-    assert_eq!(test(&go, "example.com/m.TestBad").message.as_deref(), Some("a_test.go:4: they differ"));
+    let bad = test(&go, "example.com/m.TestBad");
+    assert_eq!(bad.message.as_deref(), Some("a_test.go:4: they differ"));
+    assert_eq!(bad.file.as_deref(), Some("a_test.go"));
+    let panics = read(GoTest, "go-panics.json");
+    assert_eq!(
+        test(&panics, "example.com/m/panics.TestB").file.as_deref(),
+        Some("/work/go/panics/c_test.go")
+    );
+    let exits = read(GoTest, "go-exits.json");
+    assert_eq!(
+        test(&exits, "example.com/m/exits.TestB").message.as_deref(),
+        Some("it did not come to an end")
+    );
+    let lacks = read(GoTest, "go-lacks.json");
+    assert_eq!(test(&lacks, "example.com/m/lacks").status, TestStatus::Errored);
     let pytest = read(Pytest, "pytest-mixed.txt");
     let bad = test(&pytest, "test_mixed.py::test_bad");
     assert_eq!(bad.message.as_deref(), Some("AssertionError: they <differ> & more"));
@@ -181,6 +208,30 @@ fn what_real_compilers_wrote_is_read() {
     assert_eq!(said(&parse(Compiler, text, true)), said(&cargo));
 }
 
+/// What the compilers of a tool for tests say goes beside its tests, and what only counts is left out.
+#[test]
+fn what_was_not_built_is_told_beside_the_tests() {
+    let tests = read(GoTest, "go-lacks.json");
+    let told = with_diagnostics(tests.clone(), &fixture("go-build-errors.txt"));
+    assert_eq!((&told.tests, told.state), (&tests.tests, Complete));
+    assert_eq!(said(&told)[1], (Some("bad/b.go"), Some(3), Some(9), Severity::Error, "undefined: g"));
+    let counted = with_diagnostics(tests, &fixture("cargo-old-stderr.txt"));
+    assert!(counted.diagnostics.is_empty(), "{counted:?}");
+    // Both share what there is for text.
+    let long: String = (0..2000)
+        .map(|i| format!("not ok {i} {}\n  ---\n  message: '{}'\n  ...\n", "n".repeat(500), "m".repeat(2000)))
+        .collect();
+    let full = parse(Tap, format!("1..2000\n{long}").as_bytes(), true);
+    let errors = "a.c:1:1: error: e\n".repeat(10);
+    let told = with_diagnostics(full, errors.as_bytes());
+    assert_eq!(
+        (told.diagnostic_counts.errors, told.diagnostics_left_out),
+        (10, 10),
+        "{:?}",
+        told.diagnostics
+    );
+}
+
 #[test]
 fn a_build_of_cargo_that_is_cut_is_not_complete() {
     let whole = fixture("cargo-build-warning.json");
@@ -215,6 +266,7 @@ fn hostile_reports_are_refused() {
     let levels: String = (0..200).map(|i| format!("{}ok 1\n", " ".repeat(4 * i))).collect();
     let jest = format!("{{\"numTotalTests\":{nested}");
     let less = r#"{"numTotalTests":5,"numFailedTests":2,"testResults":[]}"#;
+    let exits = String::from_utf8(fixture("go-exits.json")).unwrap();
     let forged = "running 2 tests\ntest a ... ok\ntest a ... ok\ntest b ... FAILED\n\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
     for (format, text, state) in [
         (JunitXml, deep.as_str(), Broken),
@@ -236,12 +288,27 @@ fn hostile_reports_are_refused() {
         (CargoTest, forged, Broken),
         (GoTest, "{\"Action\":\"pass\",\"Package\":\"p\"}\n{\"Action\":\n", Broken),
         (GoTest, "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"T\"}\n", Truncated),
+        (GoTest, &exits.replace("TestB\",\"Output\":\"ok", "TestB\",\"Output\":\"--"), Truncated),
         (GoTest, "=== RUN   TestA\n--- PASS: TestA (0.00s)\n", Truncated),
     ] {
         let parsed = parse(format, text.as_bytes(), true);
         assert_eq!(parsed.state, state, "{format:?} of {:.60}: {:?}", text, parsed.reason);
         assert!(parsed.reason.is_some());
     }
+}
+
+/// A test that starts a go of its own has the end of another run in its output.
+#[test]
+fn a_test_that_runs_the_same_tests_has_ended() {
+    let line = |action: &str, output: &str| {
+        format!("{{\"Action\":\"{action}\",\"Package\":\"p\",\"Test\":\"T\",\"Output\":\"{output}\"}}\n")
+    };
+    let inner = line("run", "") + &line("output", "ok  \\tp\\t0.1s\\n");
+    let end = "{\"Action\":\"pass\",\"Package\":\"p\"}\n";
+    let whole = inner.clone() + &line("output", "--- PASS: T (0.00s)\\n") + &line("pass", "") + end;
+    assert_eq!(sums(&parse(GoTest, whole.as_bytes(), true)), (Complete, [1, 0, 0, 0]));
+    let exits = inner + &line("pass", "") + end;
+    assert_eq!(sums(&parse(GoTest, exits.as_bytes(), true)), (Complete, [0, 0, 0, 1]));
 }
 
 #[test]

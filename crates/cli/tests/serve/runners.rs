@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn server() -> (Folder, Server) {
+pub(crate) fn server() -> (Folder, Server) {
     let folder = Folder::new("runners");
     let server = Server::start(folder.path(), &[]);
     (folder, server)
 }
 
-fn report(job: &Value) -> &Value {
+pub(crate) fn report(job: &Value) -> &Value {
     let report = &job["result"]["report"];
     assert!(report.is_object(), "no report: {job}");
     report
 }
 
 /// What a job and its report come to: the state, the verdict, and how whole the report is.
-fn sums(job: &Value) -> [String; 3] {
+pub(crate) fn sums(job: &Value) -> [String; 3] {
     [&job["status"]["state"], &report(job)["verdict"], &report(job)["state"]].map(text)
 }
 
-fn file(path: &str, content: &str) -> Value {
+pub(crate) fn file(path: &str, content: &str) -> Value {
     json!({"path": path, "content": content})
 }
 
@@ -265,7 +265,7 @@ fn what_is_wrong_with_a_request_is_named() {
     assert!(message.contains("which tool it is for"), "{message}");
 }
 
-fn cli(server: &Server, words: &[&str]) -> Output {
+pub(crate) fn cli(server: &Server, words: &[&str]) -> Output {
     let url = format!("http://{}", server.address);
     let mut command = Command::new(program());
     command
@@ -276,7 +276,7 @@ fn cli(server: &Server, words: &[&str]) -> Output {
     command.output().expect("the program")
 }
 
-fn write(folder: &Path, name: &str, content: &str) {
+pub(crate) fn write(folder: &Path, name: &str, content: &str) {
     std::fs::write(folder.join(name), content).expect("a file");
 }
 

@@ -16,12 +16,14 @@ use tool::{REPORT_FILE, Where};
 
 use crate::job::JobError;
 use crate::session::unpack_project;
-use crate::task_env::workspace;
+use crate::task_env::{WORKSPACE_DIR, workspace};
 use cofferdam_backend::{BackendError, EntryKind, Reader, Sandbox};
 use cofferdam_core::{
     CapturedOutput, Compared, ExpectedState, GuestPath, InvalidValue, JobKind, Outcome, Report,
 };
-use cofferdam_reports::{Format, Judged, MAX_BYTES, Parsed, absent, difference, judge, parse};
+use cofferdam_reports::{
+    Format, Judged, MAX_BYTES, Parsed, absent, difference, judge, parse, with_diagnostics,
+};
 use std::fmt;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
@@ -257,7 +259,7 @@ impl Settled {
                 parse(format, &both, is_whole)
             }
         });
-        let parsed = parsed.map(|parsed| self.with_diagnostics(parsed, &stderr.bytes));
+        let parsed = parsed.map(|parsed| in_project(self.with_diagnostics(parsed, &stderr.bytes)));
         let mut found = found.into_iter();
         let expected = self.expect.iter().map(|(_, shown, bytes)| {
             let found = found.next().unwrap_or(Found::Unreadable("nothing was read of it".to_owned()));
@@ -268,19 +270,25 @@ impl Settled {
         judge(Judged { kind: self.kind, tool, detected_by: self.detected_by, parsed, expected }, outcome)
     }
 
-    /// What a compiler said before the tests could run belongs to their report, where none of them have.
+    /// What a compiler said before the tests could run belongs to their report, where none or not all of them have.
     fn with_diagnostics(&self, parsed: Parsed, stderr: &[u8]) -> Parsed {
-        if self.kind != JobKind::Test || parsed.counts.total > 0 {
+        if self.kind != JobKind::Test || (parsed.counts.total > 0 && parsed.counts.errored == 0) {
             return parsed;
         }
-        let said = parse(Format::Compiler, stderr, true);
-        Parsed {
-            diagnostic_counts: said.diagnostic_counts,
-            diagnostics: said.diagnostics,
-            diagnostics_left_out: said.diagnostics_left_out,
-            ..parsed
+        with_diagnostics(parsed, stderr)
+    }
+}
+
+/// With the paths of the project's files below it, whichever way the tool names them.
+fn in_project(mut parsed: Parsed) -> Parsed {
+    let of_tests = parsed.tests.iter_mut().filter_map(|test| test.file.as_mut());
+    let of_compilers = parsed.diagnostics.iter_mut().filter_map(|said| said.file.as_mut());
+    for file in of_tests.chain(of_compilers) {
+        if let Some(below) = file.strip_prefix(WORKSPACE_DIR).and_then(|rest| rest.strip_prefix('/')) {
+            *file = below.to_owned();
         }
     }
+    parsed
 }
 
 async fn read_file(sandbox: &dyn Sandbox, path: &GuestPath, max: u64) -> Result<(Vec<u8>, bool), String> {

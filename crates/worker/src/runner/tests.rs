@@ -41,7 +41,7 @@ async fn a_project_is_given_to_the_tool_that_its_files_speak_for() {
         (
             JobKind::Test,
             &[("Cargo.toml", ""), ("package.json", "")][..],
-            "cargo test --offline --color=never",
+            "cargo test --offline --color=never --no-fail-fast",
         ),
         (JobKind::Test, &[("go.mod", "")], "go test -json ./..."),
         (JobKind::Test, &[("package.json", "{\"jest\": {}}")], "node node_modules/jest/bin/jest.js --json"),

@@ -52,7 +52,12 @@ const fn builder(name: &'static str, argv: &'static [&'static str]) -> Tool {
 pub(crate) static TOOLS: [Tool; 12] = [
     Tool {
         name: "cargo",
-        test: action(&["cargo", "test", "--offline", "--color=never"], Format::CargoTest, Where::Stdout),
+        // By itself it leaves out what comes after the first binary with a failure.
+        test: action(
+            &["cargo", "test", "--offline", "--color=never", "--no-fail-fast"],
+            Format::CargoTest,
+            Where::Stdout,
+        ),
         build: action(
             &["cargo", "build", "--offline", "--message-format=json"],
             Format::CargoBuild,
