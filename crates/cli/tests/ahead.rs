@@ -9,11 +9,13 @@ use cofferdam_backend::{Backend, SandboxSpec};
 use cofferdam_core::{Artifact, JobResult, Limits, Outcome};
 use cofferdam_linux::launcher::default_runtime_folder;
 use cofferdam_native::{LauncherHandle, NativeBackend};
+use cofferdam_oci::{OciBackend, OciOptions};
 use cofferdam_worker::runtime::{Runtime, by_name};
 use cofferdam_worker::{
     Discard, FileIn, JobSpec, Pool, PoolSettings, Stdin, Work, cancellation, draw_job_id, draw_sandbox_id,
     run, sandbox_spec,
 };
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +97,26 @@ fn sandbox() -> SandboxSpec {
     sandbox_spec(draw_sandbox_id().expect("an id"), &job)
 }
 
+/// A root of this machine's own programs, for containers.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ahead-root");
+    let _ = std::fs::remove_dir_all(&root);
+    let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/container-root.sh"));
+    script.arg(&root).arg(env!("CARGO_BIN_EXE_cofferdam"));
+    assert!(script.status().expect("container-root.sh").success());
+    root
+}
+
+fn containers() -> Arc<dyn Backend> {
+    let options = OciOptions {
+        runtime: "runc".to_owned(),
+        rootfs: Some(root()),
+        helper: env!("CARGO_BIN_EXE_cofferdam").into(),
+        runtime_folder: PathBuf::from("/run/cofferdam-ahead-tests"),
+    };
+    Arc::new(OciBackend::new(options).expect("a backend"))
+}
+
 /// Tends the pool while something is done with it.
 async fn tended<T>(pool: &Pool, act: impl Future<Output = T>) -> T {
     tokio::select! {
@@ -120,8 +142,12 @@ async fn run_warm(pool: &Pool, job: JobSpec) -> JobResult {
 
 /// Runs each program cold and warm, and compares what a caller sees; `undo` takes from a warm error what it is
 /// known to have more.
-async fn compare(language_name: &str, programs: &[Program], undo: fn(&str) -> String) {
-    let backend = backend();
+async fn compare(
+    backend: Arc<dyn Backend>,
+    language_name: &str,
+    programs: &[Program],
+    undo: fn(&str) -> String,
+) {
     let pool = Pool::new(Arc::clone(&backend), PoolSettings::default());
     let runtime = language(language_name);
     pool.keep_ready(&sandbox(), Some(runtime), 2);
@@ -148,12 +174,17 @@ async fn compare(language_name: &str, programs: &[Program], undo: fn(&str) -> St
 #[tokio::test]
 async fn thirty_python_programs_cannot_tell_warm_from_cold() {
     assert!(python::PROGRAMS.len() >= 30);
-    Box::pin(compare("python", &python::PROGRAMS, str::to_owned)).await;
+    Box::pin(compare(backend(), "python", &python::PROGRAMS, str::to_owned)).await;
+}
+
+#[tokio::test]
+async fn nor_can_they_in_a_container() {
+    Box::pin(compare(containers(), "python", &python::PROGRAMS, str::to_owned)).await;
 }
 
 #[tokio::test]
 async fn node_programs_cannot_tell_warm_from_cold() {
-    Box::pin(compare("node", &node::PROGRAMS, node::without_the_wait)).await;
+    Box::pin(compare(backend(), "node", &node::PROGRAMS, node::without_the_wait)).await;
 }
 
 /// Interpreters are started one by one, so that none shares a secret with another.

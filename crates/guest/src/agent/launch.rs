@@ -20,11 +20,11 @@ use rustix::net::{
 use rustix::process::{DumpableBehavior, fchdir, ioctl_tiocsctty, set_dumpable_behavior, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::{Deserialize, Serialize};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The second word of the command line.
@@ -195,15 +195,17 @@ fn connect(launch: &Launch, [input, output, errors]: [OwnedFd; 3]) -> Result<(),
 
 fn execute(launch: &Launch) -> Result<std::convert::Infallible, Failure> {
     enter(launch).map_err(at(Step::Workdir))?;
-    let program = find(launch).map_err(at(Step::Execute))?;
-    check_format(&program).map_err(at(Step::Execute))?;
-    let mut command = Command::new(&program);
-    command.env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
-    if let Some((name, arguments)) = launch.argv.split_first() {
-        command.arg0(name).args(arguments);
-    }
-    let error = command.exec();
-    Err(Failure { step: Step::Execute, errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) })
+    become_it(launch).map_err(at(Step::Execute))
+}
+
+/// By the kernel's own call: the library's would sort the environment, and hand what the kernel does not take to a shell.
+fn become_it(launch: &Launch) -> Result<std::convert::Infallible, Errno> {
+    let text = |text: String| CString::new(text).map_err(|_| Errno::INVAL);
+    let program = text(find(launch)?)?;
+    let argv: Vec<_> = launch.argv.iter().cloned().map(text).collect::<Result<_, _>>()?;
+    let variable = |(name, value): &(String, String)| text(format!("{name}={value}"));
+    let env: Vec<_> = launch.env.iter().map(variable).collect::<Result<_, _>>()?;
+    nix::unistd::execve(&program, &argv, &env).map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }
 
 /// Links to folders are fine, links to descriptors are not; where the kernel cannot tell them apart, none of
@@ -237,22 +239,3 @@ fn find(launch: &Launch) -> Result<String, Errno> {
     }
     Err(if denied { Errno::ACCESS } else { Errno::NOENT })
 }
-
-/// The library's exec would hand what the kernel does not take to a shell. A sandbox is no shell.
-fn check_format(program: &str) -> Result<(), Errno> {
-    // What cannot be read may still be run; the kernel decides.
-    let Ok(mut file) = File::open(program) else { return Ok(()) };
-    let mut start = [0; 20];
-    let mut read = 0;
-    while let Ok(more @ 1..) = file.read(&mut start[read..]) {
-        read += more;
-    }
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    let machine = u16::from_le_bytes([start[18], start[19]]);
-    let is_program = start.starts_with(b"#!") || (start.starts_with(b"\x7fELF") && machine == MACHINE);
-    let is_runnable = rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok();
-    if is_file && is_runnable && !is_program { Err(Errno::NOEXEC) } else { Ok(()) }
-}
-
-/// `EM_X86_64`; other machines are refused when this is built for them.
-const MACHINE: u16 = 62;

@@ -94,7 +94,7 @@ async fn a_pool_is_drained_of_what_is_being_made() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         ExitStatus::Exited(0)
     };
-    let backend = Arc::new(FakeBackend::new().with_program("python3", move |guest| slow(guest)));
+    let backend = Arc::new(FakeBackend::new().with_program("python3", slow));
     let pool = Pool::new(Arc::<FakeBackend>::clone(&backend), PoolSettings::default());
     pool.keep_ready(&on("app"), by_name("lang", "python").ok(), 1);
     tokio::select! {
