@@ -12,10 +12,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 const ATTEMPTS: usize = 64;
 
 /// Settings of the filesystem. It never outlives its sandbox, so nothing is written for the sake of a crash: a
-/// guest's fsync does not make the host's disk flush, and tables are not zeroed in the background. After an error
-/// in it, it can only be read.
-const OPTIONS: [(&CStr, Option<&CStr>); 3] =
-    [(c"errors", Some(c"remount-ro")), (c"noinit_itable", None), (c"nobarrier", None)];
+/// guest's fsync does not make the host's disk flush, tables are not zeroed in the background, and a file that takes
+/// the place of another is not written out first. After an error in it, it can only be read.
+const OPTIONS: [(&CStr, Option<&CStr>); 4] = [
+    (c"errors", Some(c"remount-ro")),
+    (c"noinit_itable", None),
+    (c"nobarrier", None),
+    (c"noauto_da_alloc", None),
+];
 
 /// A step that failed, and why.
 pub type DiskError = (&'static str, Errno);

@@ -3,8 +3,11 @@
 use super::support::*;
 use crate::{Backend, ExitStatus, OomScope, Process, Sandbox, SandboxSpec, Stats};
 use cofferdam_core::{Cpus, Disk, Limits};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Instant;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
 const SIGKILL: i32 = 9;
 
@@ -13,6 +16,15 @@ const SMALL: u64 = 64 * MIB;
 
 /// Far more than `SMALL`, read into one buffer.
 const MEMORY_BOMB: &str = "exec dd if=/dev/zero of=/dev/null bs=256M count=1";
+
+/// The end of a file of which the rest never came.
+struct CutOff;
+
+impl AsyncRead for CutOff {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+    }
+}
 
 async fn stats(sandbox: &dyn Sandbox) -> Stats {
     sandbox.stats().await.expect("stats")
@@ -153,6 +165,31 @@ pub async fn a_disk_on_disk_is_bounded(backend: &dyn Backend) {
         assert!(output.failed() && output.stderr().contains("No space left"), "{other}: {output:?}");
     }
     sh_ok(&*sandbox, "rm big; echo fits > small").await;
+}
+
+pub async fn a_file_takes_no_more_of_a_disk_than_it_has(backend: &dyn Backend) {
+    let Some(sandbox) = sandbox_on_disk(backend, SMALL, SMALL).await else { return };
+    let free = async || stats(&*sandbox).await.disk_free_bytes.expect("what is free");
+    // The file itself, and what a filesystem needs to find it.
+    let is_about = |taken: u64, bytes: u64| taken >= bytes && taken <= bytes + MIB / 4;
+    let zeroes = |bytes| tokio::io::repeat(0).take(bytes);
+    let at_first = free().await;
+    let cut = zeroes(20 * MIB + 5).chain(CutOff);
+    let written = sandbox.write_file(&path("/workspace/cut"), 0o644, Box::new(cut)).await;
+    assert!(written.is_err(), "{written:?}");
+    let taken = at_first - free().await;
+    assert!(taken <= 20 * MIB + MIB / 4, "what was cut off takes {taken} bytes");
+    sh_ok(&*sandbox, "rm cut").await;
+    for bytes in [3 * MIB, at_first - MIB / 2] {
+        let written = sandbox.write_file(&path("/workspace/file"), 0o644, Box::new(zeroes(bytes))).await;
+        assert_eq!(written.expect("a file that fits"), bytes);
+        let taken = at_first - free().await;
+        assert!(is_about(taken, bytes), "a file of {bytes} bytes takes {taken}");
+    }
+    let more = sandbox.write_file(&path("/workspace/more"), 0o644, Box::new(zeroes(MIB))).await;
+    assert_refused("a file for which there is no room", more);
+    sh_ok(&*sandbox, "rm file more").await;
+    assert!(is_about(at_first, free().await), "{at_first}, and now {}", free().await);
 }
 
 pub async fn files_on_disk_do_not_run_out_of_memory(backend: &dyn Backend) {

@@ -144,6 +144,7 @@ macro_rules! conformance_cases {
                 inodes_are_bounded,
                 a_file_larger_than_the_disk_is_refused,
                 a_disk_on_disk_is_bounded,
+                a_file_takes_no_more_of_a_disk_than_it_has,
                 files_on_disk_do_not_run_out_of_memory,
                 a_disk_is_as_large_as_asked_for,
                 inodes_on_disk_are_bounded,

@@ -7,7 +7,7 @@ use crate::hand_over;
 use crate::launcher::Launcher;
 use crate::listing::list;
 use crate::ports::{self, V4, V6};
-use crate::pour::pour;
+use crate::pour::{Place, pour};
 use crate::process::NativeProcess;
 use crate::report;
 use crate::watch::NativeWatcher;
@@ -200,6 +200,14 @@ impl NativeSandbox {
         if is_plain { Ok(file) } else { Err(report::not_plain(path)) }
     }
 
+    /// Where its files are.
+    fn place(&self) -> Place {
+        match self.spec.limits.disk {
+            Disk::Memory { .. } => Place::Memory,
+            Disk::OnDisk { .. } => Place::Disk,
+        }
+    }
+
     /// By init: without root, the host may not change what is the sandbox user's.
     async fn ask_set_mode(&self, path: &GuestPath, mode: u32) -> Result<()> {
         let request = self.connection.next();
@@ -264,7 +272,7 @@ impl Sandbox for NativeSandbox {
     async fn write_file(&self, path: &GuestPath, mode: u32, content: Reader) -> Result<u64> {
         let changing = self.changing().await;
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let poured = pour(content, file, changing).await;
+        let poured = pour(content, file, self.place(), changing).await;
         let (written, _) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
         Ok(written)
     }
@@ -319,7 +327,7 @@ impl Sandbox for NativeSandbox {
     ) -> Result<u64> {
         let changing = self.changing().await;
         let file = self.open_plain(path, WRITE, mode & 0o777, true).await?;
-        let poured = pour(content, file, changing).await;
+        let poured = pour(content, file, self.place(), changing).await;
         let (written, file) = poured.map_err(|e| BackendError::failed(format!("writing {path}"), e))?;
         set_modified(&file, modified_ms);
         Ok(written)

@@ -1,5 +1,7 @@
 //! The native backend keeps what the traits promise.
 
+#[path = "conformance/disk.rs"]
+mod disk;
 #[path = "conformance/pausing.rs"]
 mod pausing;
 
