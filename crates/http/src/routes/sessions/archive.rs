@@ -1,6 +1,6 @@
 //! Folders of a session as archives, up and down.
 
-use super::files::content_of;
+use super::content::{content_of, while_it_comes};
 use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::document::refusals::{Always, OfBody, OfOne, OfState};
@@ -100,6 +100,7 @@ async fn write(
     query.only(&["path", "format"])?;
     let (kind, path) = (kind(&query)?, path(&query)?);
     let permit = caller.permit(&control, Action::FileWrite).await?;
-    let content = content_of(request.into_body());
-    Ok(json(200, &control.write_archive(&permit, &id, path, kind, content).await?))
+    let (content, coming) = content_of(request.into_body());
+    let writing = control.write_archive(&permit, &id, path, kind, content);
+    Ok(json(200, &while_it_comes(coming, writing).await?))
 }

@@ -1,5 +1,6 @@
 //! The files of a session. A path that is not absolute is one of /workspace; no link is followed.
 
+use super::content::{content_of, while_it_comes};
 use crate::answer::{Answer, Problem, json};
 use crate::auth::Caller;
 use crate::body::Body as Json;
@@ -13,14 +14,11 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use cofferdam_api::{ErrorCode, FileInfo, FileList, FolderRequest, MoveRequest};
 use cofferdam_artifacts::{Part, Wanted, part_of};
-use cofferdam_control::{Control, FILE_MODE, FileReader};
+use cofferdam_control::{Control, FILE_MODE};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Action, Permit};
-use futures_util::StreamExt;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio_util::io::{ReaderStream, StreamReader};
+use tokio::io::AsyncReadExt;
+use tokio_util::io::ReaderStream;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,9 +38,6 @@ const MAX_DEPTH: u64 = 64;
 
 /// Read at once, by a thread that waits for the disk: less is not worth the way there.
 const PIECE_BYTES: usize = 256 << 10;
-
-/// Whoever sends nothing for so long is gone.
-const SILENCE: Duration = Duration::from_secs(60);
 
 fn path(query: &Query) -> Result<&str, InvalidValue> {
     query.get("path").ok_or_else(|| InvalidValue::new("path", "", "name a path, such as /workspace/a.txt"))
@@ -142,35 +137,9 @@ async fn write(
     let mode = query.get("mode").map(read_mode).transpose()?.unwrap_or(FILE_MODE);
     let path = path(&query)?;
     let permit = caller.permit(&control, Action::FileWrite).await?;
-    let content = content_of(request.into_body());
-    control.write_file(&permit, &id, path, mode, content).await?;
+    let (content, coming) = content_of(request.into_body());
+    while_it_comes(coming, control.write_file(&permit, &id, path, mode, content)).await?;
     Ok(json(200, &control.stat_file(&permit, &id, path).await?))
-}
-
-/// The bytes of a body, as they come. One that is cut off, or is silent for too long, is an error.
-pub(super) fn content_of(body: Body) -> FileReader {
-    let pieces = futures_util::stream::unfold(body.into_data_stream(), |mut body| async move {
-        let piece = match tokio::time::timeout(SILENCE, body.next()).await {
-            Ok(piece) => piece?.map_err(std::io::Error::other),
-            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
-        };
-        Some((piece, body))
-    });
-    Box::new(Alone(Mutex::new(StreamReader::new(Box::pin(pieces)))))
-}
-
-/// A body may not be shared between threads. It never is: whoever reads has it alone, so the lock is never taken.
-struct Alone<R>(Mutex<R>);
-
-impl<R: AsyncRead + Unpin> AsyncRead for Alone<R> {
-    fn poll_read(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        buffer: &mut tokio::io::ReadBuf<'_>,
-    ) -> std::task::Poll<std::io::Result<()>> {
-        let reader = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::pin::Pin::new(reader).poll_read(context, buffer)
-    }
 }
 
 fn read_mode(text: &str) -> Result<u32, InvalidValue> {

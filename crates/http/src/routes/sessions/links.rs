@@ -1,6 +1,7 @@
 //! Signed addresses of single files of a session.
 
-use super::files::{content_of, served};
+use super::content::{content_of, while_it_comes};
+use super::files::served;
 use crate::answer::{Answer, json};
 use crate::auth::Caller;
 use crate::body::Body as Json;
@@ -98,8 +99,10 @@ async fn write(State(control): State<Control>, Id(id): Id, request: Request) -> 
     if length.is_some_and(|length| length > most) {
         return Err(too_large().into());
     }
-    let content = Bounded { content: content_of(request.into_body()), left: most };
-    control.write_file(&link.permit, &id, &link.path, FILE_MODE, Box::new(content)).await?;
+    let (content, coming) = content_of(request.into_body());
+    let content = Box::new(Bounded { content, left: most });
+    let writing = control.write_file(&link.permit, &id, &link.path, FILE_MODE, content);
+    while_it_comes(coming, writing).await?;
     Ok(json(200, &control.stat_file(&link.permit, &id, &link.path).await?))
 }
 

@@ -2,6 +2,7 @@
 
 mod archive;
 mod artifacts;
+mod content;
 mod contexts;
 mod files;
 mod keep;
