@@ -135,7 +135,7 @@ async fn waits(pool: &Pool, count: usize) {
 async fn run_warm(pool: &Pool, job: JobSpec) -> JobResult {
     let before = pool.counts();
     let (_keep, cancel) = cancellation();
-    let result = pool.run(job, &mut Discard, cancel).await.expect("a result");
+    let result = Box::pin(pool.run(job, &mut Discard, cancel)).await.expect("a result");
     assert_eq!((pool.counts().warm, pool.counts().cold), (before.warm + 1, before.cold), "it was not warm");
     result
 }
