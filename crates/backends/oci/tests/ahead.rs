@@ -3,7 +3,7 @@
 
 mod support;
 
-use cofferdam_backend::conformance::support::{sandbox_spec, sh, start_ready};
+use cofferdam_backend::conformance::support::{run, sandbox_spec, sh, start_ready};
 use cofferdam_backend::{Backend, ExitStatus, Sandbox, SandboxSpec};
 use cofferdam_core::{Control, ControlState, IsolationMode};
 use cofferdam_oci::OciBackend;
@@ -91,17 +91,41 @@ fn one_that_was_killed_while_it_waited_is_not_missed() {
     });
 }
 
+/// The number that the first process has inside.
+async fn number_of_the_first(sandbox: &dyn Sandbox) -> String {
+    run(sandbox, sh("echo $$")).await.stdout().to_owned()
+}
+
 /// A sandbox may be stopped before anything runs in it, and the one that waits with it.
 #[test]
 fn one_that_stood_still_goes_on() {
-    for runtime in ["runc", "runsc"] {
-        let backend = support::backend(runtime);
-        block_on(async {
-            let sandbox = backend.create(sandbox_spec()).await.expect("a sandbox");
-            sandbox.pause().await.expect("a standstill");
-            sandbox.resume().await.expect("its end");
-            succeeds(&*sandbox).await;
+    block_on(async {
+        let backend = support::backend("runc");
+        let spec = sandbox_spec();
+        let id = spec.id.to_string();
+        let sandbox = backend.create(spec).await.expect("a sandbox");
+        let ahead = processes(&id);
+        sandbox.pause().await.expect("a standstill");
+        sandbox.resume().await.expect("its end");
+        let (_first, _stdout) = start_ready(&*sandbox, sh("echo ready; exec sleep 1000")).await;
+        assert_eq!(processes(&id), ahead);
+        sandbox.destroy().await.expect("its end");
+    });
+}
+
+/// gVisor's processes do not show outside; its numbers are the same each time.
+#[test]
+fn one_that_stood_still_behind_gvisor_goes_on() {
+    block_on(async {
+        let backend = support::backend("runsc");
+        let (one, other) = (sandbox_spec(), sandbox_spec());
+        let never_stood = backend.create(one).await.expect("a sandbox");
+        let stood = backend.create(other).await.expect("a sandbox");
+        stood.pause().await.expect("a standstill");
+        stood.resume().await.expect("its end");
+        assert_eq!(number_of_the_first(&*stood).await, number_of_the_first(&*never_stood).await);
+        for sandbox in [never_stood, stood] {
             sandbox.destroy().await.expect("its end");
-        });
-    }
+        }
+    });
 }

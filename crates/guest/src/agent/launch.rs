@@ -166,12 +166,19 @@ fn receive(socket: &OwnedFd) -> Result<Option<(u8, Vec<OwnedFd>)>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    // Whoever was stopped while it waited may be told so (gVisor's kernel does), and waits on.
+    let received = loop {
+        let mut bytes = [IoSliceMut::new(&mut byte)];
+        match recvmsg(socket, &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?.bytes,
+        }
+    };
     let passed = control.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
         _ => Vec::new(),
     });
-    Ok((received.bytes > 0).then(|| (byte[0], passed.collect())))
+    Ok((received > 0).then(|| (byte[0], passed.collect())))
 }
 
 fn launch(passed: Vec<OwnedFd>) -> Result<std::convert::Infallible, Failure> {
