@@ -116,7 +116,6 @@ mod tests {
         let runtime = Runtime {
             program: "runc".into(),
             kind: Kind::Namespaces,
-            env: &[],
             flags: Vec::new(),
             run_flags: Vec::new(),
         };

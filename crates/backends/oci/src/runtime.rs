@@ -20,8 +20,6 @@ pub(crate) enum Kind {
 pub(crate) struct Runtime {
     pub(crate) program: PathBuf,
     pub(crate) kind: Kind,
-    /// What its processes have in their environment besides ours.
-    pub(crate) env: &'static [(&'static str, &'static str)],
     /// What stands before the verb.
     pub(crate) flags: Vec<String>,
     /// What stands after `run`.
@@ -30,10 +28,6 @@ pub(crate) struct Runtime {
 
 /// The ways in which gVisor can run, best first. Its network is the sandbox's own loopback in all of them.
 const PLATFORMS: [&str; 2] = ["systrap", "ptrace"];
-
-/// runc is there for some milliseconds: one thread does what many would wait for in turn, and there is nothing to be
-/// collected, unless it should ever need that much. Its containers have none of it.
-const FOR_RUNC: [(&str, &str); 3] = [("GOMAXPROCS", "1"), ("GOGC", "off"), ("GOMEMLIMIT", "64MiB")];
 
 fn run(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output()?;
@@ -54,9 +48,7 @@ pub(crate) fn find(name: &str) -> Result<Runtime> {
         true => Kind::Gvisor,
         false => Kind::Namespaces,
     };
-    // Of others it is not known what they leave running.
-    let env: &[_] = if version.starts_with("runc ") { &FOR_RUNC } else { &[] };
-    Ok(Runtime { program: name.into(), kind, env, flags: Vec::new(), run_flags: Vec::new() })
+    Ok(Runtime { program: name.into(), kind, flags: Vec::new(), run_flags: Vec::new() })
 }
 
 impl Runtime {
@@ -79,7 +71,7 @@ impl Runtime {
         let mut command = Command::new(&self.program);
         command.arg("--root").arg(state).args(&self.flags);
         // A runtime may write into its user's home; a sandbox's affairs are in its own folder.
-        command.env("HOME", state).envs(self.env.iter().copied());
+        command.env("HOME", state);
         command
     }
 
