@@ -105,7 +105,7 @@ command -v apt-get >/dev/null || die "needs Debian's apt-get"
 mkdir -p "$BENCH/absent"
 chmod 755 "$BENCH"
 : >"$LOG"
-apt_install debootstrap || die "debootstrap cannot be installed; see $LOG"
+apt_install debootstrap xfsprogs || die "debootstrap and xfsprogs cannot be installed; see $LOG"
 make_rootfs
 peer bwrap apt_install bubblewrap
 peer runc apt_install runc

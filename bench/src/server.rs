@@ -23,10 +23,16 @@ pub(crate) struct Setup<'a> {
     pub(crate) rootfs: &'a Path,
     /// Behind the usual words.
     pub(crate) words: &'a [&'a str],
+    /// A filesystem in a file, in the place of the folder for workspaces on disk.
+    pub(crate) workspaces: Option<&'a Path>,
 }
 
 /// The first argument is the root, the others are the command.
 const IN_ROOT: &str = r#"mount --bind "$0/usr" /usr && exec "$@""#;
+
+/// Then, with a filesystem as the first argument. It goes with the service.
+const WITH_WORKSPACES: &str = r#"at=/var/lib/cofferdam/workspaces
+    mkdir -p "$at" && mount -o loop "$0" "$at" && exec "$@""#;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -48,7 +54,11 @@ impl Server {
         let data = setup.folder.join("data");
         let mut command = quiet("/usr/bin/setpriv");
         command.args(["--pdeathsig", "TERM", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", IN_ROOT]);
-        command.arg(setup.rootfs).arg(setup.program).arg("serve").arg("--data").arg(&data);
+        command.arg(setup.rootfs);
+        if let Some(image) = setup.workspaces {
+            command.args(["/bin/sh", "-c", WITH_WORKSPACES]).arg(image);
+        }
+        command.arg(setup.program).arg("serve").arg("--data").arg(&data);
         command.args(["--listen", "127.0.0.1:0"]).args(setup.words).stdout(Stdio::piped());
         let mut child = command.spawn().doing("starting the service")?;
         let mut line = String::new();

@@ -214,6 +214,7 @@ fn claim(target: &Target) -> String {
             format!("p50 <= {max:.1} ms over HTTP, {}", mode.label())
         }
         Claim::AtMost { figure: Figure::Fork(_), max } => format!("time <= {max:.1} x cp -a, p50"),
+        Claim::AtMost { figure: Figure::SharedFork(_), max } => format!("p50 <= {max:.0} ms"),
         Claim::AtMost { figure: Figure::Transfer(_), max } => {
             format!("time <= {max:.1} x cp and fsync on the same disk, p50")
         }

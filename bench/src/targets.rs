@@ -66,6 +66,8 @@ pub(crate) enum Figure {
     Step(Mode),
     /// The time of a fork, beside `cp -a`.
     Fork(Shape),
+    /// Milliseconds of one on a filesystem that can share.
+    SharedFork(Shape),
     /// The time of a large file into a session or out of it, beside `cp` and fsync.
     Transfer(Direction),
     /// By how many KiB the server's memory grew meanwhile.
@@ -159,7 +161,7 @@ const API: (&str, &str) = (SERVICE, "bare");
 const SESSION: (&str, &str) = (SESSIONS, "bare");
 
 /// Both modes: a busy loop hides what an idle machine makes a first request wait for.
-pub(crate) const TARGETS: [Target; 49] = [
+pub(crate) const TARGETS: [Target; 53] = [
     ratio("whole command, busy", COMMAND, Mode::BackToBack, 1.0),
     ratio("whole command, idle", COMMAND, Mode::Sparse, 1.0),
     ratio("cold, busy", COLD, Mode::BackToBack, 5.0),
@@ -188,6 +190,10 @@ pub(crate) const TARGETS: [Target; 49] = [
     stretch(at_most("next step, stretch", Figure::Step(Mode::BackToBack), 1.0)),
     at_most("fork, one file", Figure::Fork(Shape::OneFile), 2.0),
     at_most("fork, many files", Figure::Fork(Shape::ManyFiles), 2.0),
+    at_most("shared fork, one file", Figure::SharedFork(Shape::OneFile), 150.0),
+    at_most("shared fork, many files", Figure::SharedFork(Shape::ManyFiles), 150.0),
+    stretch(at_most("shared fork, one file, stretch", Figure::SharedFork(Shape::OneFile), 10.0)),
+    stretch(at_most("shared fork, many files, stretch", Figure::SharedFork(Shape::ManyFiles), 10.0)),
     at_most("upload", Figure::Transfer(Direction::Upload), 2.0),
     at_most("download", Figure::Transfer(Direction::Download), 2.0),
     at_most("memory of a server that moves files", Figure::TransferGrowth, 16.0 * 1024.0),
@@ -301,6 +307,10 @@ impl Figure {
             }
             Self::Step(mode) => report.figure(SESSIONS, Workload::NextStep, mode, Statistic::P50).map(ms),
             Self::Fork(shape) => sessions?.forks.iter().find(|fork| fork.of == shape).map(Beside::ratio),
+            Self::SharedFork(shape) => {
+                let found = sessions?.shared_forks.iter().find(|fork| fork.of == shape);
+                found.map(|fork| ms(fork.took.p50_ns))
+            }
             Self::Transfer(of) => sessions?.transfers.iter().find(|row| row.of == of).map(Beside::ratio),
             Self::TransferGrowth => sessions.map(|sessions| sessions.transfer_growth_kib as f64),
             Self::Backend(row) => {
@@ -317,9 +327,12 @@ impl Figure {
             Self::IdleKib | Self::IdleLeft | Self::IdleLost => IDLE,
             Self::Store(..) => STORE,
             Self::Backend(_) | Self::SharedLayers => BACKENDS,
-            Self::Step(_) | Self::Fork(_) | Self::Transfer(_) | Self::TransferGrowth | Self::Crowd(_) => {
-                SESSIONS
-            }
+            Self::Step(_)
+            | Self::Fork(_)
+            | Self::SharedFork(_)
+            | Self::Transfer(_)
+            | Self::TransferGrowth
+            | Self::Crowd(_) => SESSIONS,
         }
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn measure(
     let folder = place.cache("service");
     let fsync = disk::fsync(&folder)?;
     let rootfs = place.rootfs();
-    let server = Server::start(Setup { program, folder: &folder, rootfs: &rootfs, words: &[] })?;
+    let server =
+        Server::start(Setup { program, folder: &folder, rootfs: &rootfs, words: &[], workspaces: None })?;
     let client = Client::new(server.address(), server.key());
     client.check()?;
     let bare = Bare::new(rootfs, Workload::Python)?;

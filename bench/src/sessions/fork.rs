@@ -24,7 +24,16 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    const ALL: [Self; 2] = [Self::OneFile, Self::ManyFiles];
+    pub(super) const ALL: [Self; 2] = [Self::OneFile, Self::ManyFiles];
+
+    /// How many files, and their bytes together.
+    pub(super) fn tree(self, plan: SessionPlan) -> (u64, u64) {
+        let files = match self {
+            Self::OneFile => 1,
+            Self::ManyFiles => plan.tree_files,
+        };
+        (files, (plan.tree_mib << 20) / files * files)
+    }
 
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -37,10 +46,10 @@ impl Shape {
 /// Where every machine has files in memory.
 const MEMORY: &str = "/dev/shm";
 
-const TTL_SECONDS: u64 = 3600;
+pub(super) const TTL_SECONDS: u64 = 3600;
 
 /// Makes `files` files of `bytes` bytes together in the current folder, a hundred to a folder.
-fn script(files: u64, bytes: u64) -> String {
+pub(super) fn script(files: u64, bytes: u64) -> String {
     format!(
         "import os\n\
          for i in range({files}):\n    \
@@ -55,7 +64,7 @@ fn script(files: u64, bytes: u64) -> String {
 }
 
 /// What there is of a tree, for who wants to know whether it is all of it.
-const COUNT: &str = "import os\n\
+pub(super) const COUNT: &str = "import os\n\
     sizes = [os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk('tree') for name in names]\n\
     print(len(sizes), sum(sizes))\n";
 
@@ -97,11 +106,7 @@ pub(super) fn measure(api: &Api, plan: SessionPlan, progress: &mut Progress) -> 
 }
 
 fn one(api: &Api, shape: Shape, plan: SessionPlan, progress: &mut Progress) -> Result<Beside<Shape>> {
-    let files = match shape {
-        Shape::OneFile => 1,
-        Shape::ManyFiles => plan.tree_files,
-    };
-    let bytes = (plan.tree_mib << 20) / files * files;
+    let (files, bytes) = shape.tree(plan);
     progress.show("making a tree");
     let script = script(files, bytes);
     let tree = Tree::make(&script)?;

@@ -6,6 +6,7 @@
 mod api;
 mod crowd;
 mod fork;
+mod shared;
 mod steps;
 mod transfer;
 
@@ -27,6 +28,7 @@ use crate::workplace::Workplace;
 use api::Api;
 pub(crate) use crowd::Crowd;
 pub(crate) use fork::Shape;
+pub(crate) use shared::SharedFork;
 use steps::{First, Next};
 pub(crate) use transfer::Direction;
 
@@ -52,6 +54,8 @@ pub(crate) struct SessionPlan {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sessions {
     pub(crate) forks: Vec<Beside<Shape>>,
+    /// On a filesystem that can share.
+    pub(crate) shared_forks: Vec<SharedFork>,
     pub(crate) transfers: Vec<Beside<Direction>>,
     /// What the server's memory grew by at most while files went through it.
     pub(crate) transfer_growth_kib: u64,
@@ -67,7 +71,7 @@ pub(crate) fn measure(
     progress.show("starting the service");
     let folder = place.cache(SESSIONS);
     let rootfs = place.rootfs();
-    let setup = Setup { program, folder: &folder, rootfs: &rootfs, words: &ROOM };
+    let setup = Setup { program, folder: &folder, rootfs: &rootfs, words: &ROOM, workspaces: None };
     let server = Server::start(setup)?;
     let api = Api::new(&server);
     let bare = Bare::new(rootfs.clone(), Workload::Python)?;
@@ -76,8 +80,9 @@ pub(crate) fn measure(
     let (transfers, transfer_growth_kib) =
         transfer::measure(&api, server.pid(), &folder, plan.sessions, progress)?;
     server.stop()?;
+    let shared_forks = shared::measure(setup, plan.sessions, progress)?;
     let crowd = crowd::measure(setup, plan.sessions.sessions, progress)?;
-    Ok((Sessions { forks, transfers, transfer_growth_kib, crowd }, latency))
+    Ok((Sessions { forks, shared_forks, transfers, transfer_growth_kib, crowd }, latency))
 }
 
 fn steps(api: &Api, bare: &Bare, plan: Plan, progress: &mut Progress) -> Result<Vec<Latency>> {

@@ -2,14 +2,15 @@
 
 use super::{Row, Table, times};
 use crate::beside::Beside;
-use crate::sessions::{Crowd, Direction, Sessions, Shape};
+use crate::sessions::{Crowd, Direction, Sessions, Shape, SharedFork};
 use crate::stats::Summary;
 
 pub(super) fn tables(sessions: &Sessions) -> Vec<Table> {
     let forks = sessions.forks.iter().map(|row| beside(row, Shape::label));
+    let shared = sessions.shared_forks.iter().map(by_itself);
     let transfers = sessions.transfers.iter().map(|row| beside(row, Direction::label));
     let growth = format!("the server's memory grew by {} KiB at most", sessions.transfer_growth_kib);
-    let rows = forks.chain(transfers).chain([("transfers".to_owned(), Row::Remark(growth))]);
+    let rows = forks.chain(shared).chain(transfers).chain([("transfers".to_owned(), Row::Remark(growth))]);
     vec![
         Table {
             title: "files of sessions, beside a command".into(),
@@ -29,6 +30,12 @@ pub(super) fn beside<Of: Copy>(row: &Beside<Of>, label: fn(Of) -> &'static str) 
     let figures = [ours.samples.to_string(), ms(ours.p50_ns), ms(ours.p99_ns)];
     let others = [row.command.to_owned(), ms(theirs.p50_ns), times(Some(row.ratio()))];
     (label(row.of).to_owned(), Row::Cells([figures, others].concat()))
+}
+
+fn by_itself(SharedFork { of, took }: &SharedFork) -> (String, Row) {
+    let figures = [took.samples.to_string(), ms(took.p50_ns), ms(took.p99_ns)];
+    let others = ["-"; 3].map(String::from);
+    (format!("shared {}", of.label()), Row::Cells([figures, others].concat()))
 }
 
 fn crowd(crowd: &Crowd) -> Table {
