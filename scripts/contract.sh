@@ -126,7 +126,8 @@ apart() {
     start control control --data "$work/apart"
     control=$url
     # More room than all the runs of a test need: a worker that is full answers 503.
-    start worker worker --control "$control" --service-token-file "$work/apart/service.token" \
+    # What it is told to keep is not this machine's.
+    COFFERDAM_IMAGES=$work/images start worker worker --control "$control" --service-token-file "$work/apart/service.token" \
         --slots 100000 --memory 1000000g
     worker=$url
     COFFERDAM_CONTRACT_TOKEN=$(cat "$work/apart/service.token")

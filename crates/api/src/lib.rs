@@ -29,6 +29,7 @@ mod tenant;
 mod watch_event;
 mod webhook;
 mod worker;
+mod worker_images;
 
 pub use artifact::{
     Artifact, ArtifactCreated, ArtifactList, ArtifactRequest, FinalizeRequest, LinkRequest,
@@ -83,3 +84,4 @@ pub use webhook::{WebhookBody, WebhookEvent, WebhookMade, WebhookRequest};
 pub use worker::{
     WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, WorkerList, WorkerSession, WorkerView,
 };
+pub use worker_images::{ImageLook, ImageLooked, ImagePins};

@@ -30,6 +30,10 @@ pub struct WorkerHeartbeat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub problem: Option<String>,
+    /// Digests of images that it has; not given where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 256)]
+    pub images: Option<Vec<String>>,
     /// The sessions that it has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<WorkerSession>,

@@ -10,7 +10,7 @@ use crate::{Control, Phase, now_ms};
 use cofferdam_api::JobRequest;
 use cofferdam_store::{AuditEvent, Claim, JobRecord, StoreError};
 use cofferdam_telemetry::{TRACE, continue_trace};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -427,9 +427,7 @@ impl Control {
         let limits = request.and_then(|request| self.parts.checker.check(request).ok());
         match (request, limits) {
             (Some(request), Some(limits)) => demand(request, &limits),
-            _ => {
-                Demand { labels: BTreeMap::new(), backend: "native".into(), cpus_millis: 0, memory_bytes: 0 }
-            }
+            _ => Demand { backend: "native".into(), ..Demand::default() },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! store knows: it refuses a claim that would be too much.
 
 use crate::fair::Amount;
+use crate::image_shelves::Shelf;
 use crate::placement::{Candidate, Demand, could_place, place};
 use crate::session_worker::SessionFailure;
 use crate::worker::{Capacity, Connector, Health, Offer, Worker, WorkerCounts};
@@ -329,6 +330,19 @@ impl Fleet {
         members.iter().find(|member| member.url.is_none()).map(|member| Arc::clone(&member.worker))
     }
 
+    /// The workers that may have images: the one here, and those that say which they have.
+    pub(crate) fn shelves(&self) -> Vec<Shelf> {
+        let members = self.members();
+        let there = members
+            .iter()
+            .filter(|member| member.url.is_none() || (member.is_willing() && member.offer.images.is_some()));
+        let shelf = |member: &Member| Shelf {
+            worker: Arc::clone(&member.worker),
+            images: member.offer.images.clone(),
+        };
+        there.map(shelf).collect()
+    }
+
     /// What this process has given out, on all workers together.
     pub(crate) fn used(&self) -> Amount {
         self.members().iter().fold(Amount::default(), |sum, member| sum.plus(amount(member.used)))
@@ -354,6 +368,7 @@ fn offer(record: &WorkerRecord) -> Offer {
     Offer {
         labels: serde_json::from_str(&record.labels).unwrap_or_default(),
         backends: record.backends.split_whitespace().map(str::to_owned).collect(),
+        images: record.images.as_ref().map(|all| all.split_whitespace().map(str::to_owned).collect()),
         capacity: Capacity {
             slots: unsigned(record.room.slots),
             cpus_millis: unsigned(record.room.cpus_millis),

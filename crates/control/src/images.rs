@@ -3,16 +3,15 @@
 //!
 //! Whoever registers an image does not bring it: it is in the store already, put there by an operator.
 
-use crate::image_worker::{ImageFailure, ImageWorker, InspectedImage};
+use crate::image_worker::{ImageFailure, InspectedImage};
 use crate::once::{Done, Named};
-use crate::{Control, ControlError, Result, Worker, ids, now_ms, timestamp};
+use crate::{Control, ControlError, Result, ids, now_ms, timestamp};
 use cofferdam_api::{Image, ImageCheck, ImageCheckState, ImageRequest, ImageVisibility, JobRequest};
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::{Action, Denial, Permit};
 use cofferdam_store::{ImageFilter, ImageRecord, StoreError};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Of one owner.
 const MOST: i64 = 1000;
@@ -52,9 +51,7 @@ impl Control {
         let ImageRequest { name, digest, profiles, capabilities, visibility, allow_credentials } = request;
         let profiles = words("profiles", profiles, 1, MOST_PROFILES)?;
         let more = words("capabilities", capabilities, 0, MOST_CAPABILITIES)?;
-        let worker = self.image_worker()?;
-        let shelf = shelf(&worker)?;
-        let found = shelf.inspect(&name, digest.as_deref(), &profiles).await;
+        let found = self.inspect_image(&name, digest.as_deref(), &profiles).await?;
         let found = found.map_err(|failure| match failure {
             ImageFailure::NotThere => {
                 let fix = "there is no such image in the server's store; an operator puts it there \
@@ -88,8 +85,7 @@ impl Control {
         let event = self.event(permit, "image.registered", &image.id, details);
         let by = permit.tenant().to_owned();
         let turn = self.parts.pins.lock().await;
-        let keeper = &self.parts.settings.node.name;
-        shelf.pin(keeper, &image.digest).await.map_err(unusable)?;
+        self.pin_image(&image.digest).await?.map_err(unusable)?;
         let created = self.parts.store.create_image(image.clone(), MOST, by, event).await;
         drop(turn);
         if created.is_err() {
@@ -124,8 +120,7 @@ impl Control {
     /// Tries the image again, for every profile that it was registered for. Nothing changes by it.
     pub async fn check_image(&self, permit: &Permit, id: &str) -> Result<ImageCheck> {
         let image = self.get_image(permit, id).await?;
-        let worker = self.image_worker()?;
-        let checked = shelf(&worker)?.inspect(&image.name, Some(&image.digest), &image.profiles).await;
+        let checked = self.inspect_image(&image.name, Some(&image.digest), &image.profiles).await?;
         let check = checked.map_err(|failure| match failure {
             ImageFailure::NotThere => {
                 let text = format!("the image {} is not in the server's store any more", image.digest);
@@ -161,20 +156,6 @@ impl Control {
         Ok(())
     }
 
-    /// Has the store keep what is registered, and nothing else. One that fails is made up for at the next.
-    pub(crate) async fn pin_registered(&self) {
-        let Ok(worker) = self.image_worker() else { return };
-        let Ok(shelf) = shelf(&worker) else { return };
-        let _turn = self.parts.pins.lock().await;
-        let pinned = match self.parts.store.image_digests().await {
-            Ok(digests) => shelf.pin_only(&self.parts.settings.node.name, digests).await,
-            Err(error) => Err(ImageFailure::Failed(error.to_string())),
-        };
-        if let Err(ImageFailure::Failed(why)) = pinned {
-            tracing::warn!(error = why, "registered images could not be pinned in the image store");
-        }
-    }
-
     /// Puts the newest image that the tenant sees and that has the profile into the place of the profile, by its digest:
     /// what the job runs on does not change any more.
     pub(crate) async fn settle_profile(&self, permit: &Permit, request: &mut JobRequest) -> Result<()> {
@@ -205,28 +186,6 @@ impl Control {
     /// Asks for what a request needs besides the permit that it has.
     async fn permit_also(&self, permit: &Permit, action: Action) -> Result<Permit> {
         self.permit(permit.principal(), action, permit.tenant(), None).await
-    }
-
-    /// The worker that has the images.
-    fn image_worker(&self) -> Result<Arc<dyn Worker>> {
-        if !self.parts.settings.backends.images {
-            return unsupported("an operator may allow images (backends.images)");
-        }
-        match self.parts.fleet.local() {
-            Some(worker) => Ok(worker),
-            None => unsupported("this server has no image store of its own: its workers are elsewhere"),
-        }
-    }
-}
-
-fn unsupported<T>(why: &'static str) -> Result<T> {
-    Err(ControlError::Unsupported { field: "images", why: why.into() })
-}
-
-fn shelf(worker: &Arc<dyn Worker>) -> Result<&dyn ImageWorker> {
-    match worker.images() {
-        Some(shelf) => Ok(shelf),
-        None => unsupported("this server has no image store"),
     }
 }
 

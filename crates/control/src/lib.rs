@@ -18,6 +18,7 @@ mod feeds;
 mod fleet;
 mod gates;
 mod ids;
+mod image_shelves;
 mod image_worker;
 mod images;
 mod jobs;
@@ -90,6 +91,7 @@ pub use worker::{
     BackendHealth, Capacity, Checker, Connector, Health, MountProblem, Offer, OutputSink, RunEnd, RunOrder,
     RunSignals, Stream, Worker, WorkerCounts, Workers,
 };
+pub use workers::MAX_WORKER_IMAGES;
 
 use artifacts::Artifacts;
 use bypass::Bypass;

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Demand {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) backend: String,
+    /// The image of a worker's store that it needs, by its digest.
+    pub(crate) image: Option<String>,
     pub(crate) cpus_millis: u64,
     pub(crate) memory_bytes: u64,
 }
@@ -23,12 +25,14 @@ pub(crate) struct Candidate<'w> {
 }
 
 impl Candidate<'_> {
-    /// Whether it could ever run the job: by its labels, its backends and all that it has.
+    /// Whether it could ever run the job: by its labels, its backends, its images and all that it has.
     fn suits(&self, demand: &Demand) -> bool {
-        let Offer { labels, backends, capacity } = self.offer;
+        let Offer { labels, backends, images, capacity } = self.offer;
+        let has_image = |image: &String| images.as_ref().is_none_or(|images| images.contains(image));
         let has_label = |(name, value): (&String, &String)| labels.get(name) == Some(value);
         demand.labels.iter().all(has_label)
             && backends.contains(&demand.backend)
+            && demand.image.as_ref().is_none_or(has_image)
             && capacity.slots > 0
             && demand.cpus_millis <= capacity.cpus_millis
             && demand.memory_bytes <= capacity.memory_bytes

@@ -15,16 +15,25 @@ fn capacity(most: u64) -> impl Strategy<Value = Capacity> {
 
 fn offer() -> impl Strategy<Value = Offer> {
     let backends = proptest::sample::subsequence(vec!["native".to_owned(), "docker".to_owned()], 0..=2);
-    (labels(), backends, capacity(6)).prop_map(|(labels, backends, capacity)| Offer {
+    let images = proptest::option::of(proptest::collection::btree_set("[ij]", 0..3));
+    (labels(), backends, images, capacity(6)).prop_map(|(labels, backends, images, capacity)| Offer {
         labels,
         backends,
+        images,
         capacity,
     })
 }
 
 fn demand() -> impl Strategy<Value = Demand> {
-    (labels(), "native|docker", 1..3000u64, 1..300u64).prop_map(
-        |(labels, backend, cpus_millis, memory_bytes)| Demand { labels, backend, cpus_millis, memory_bytes },
+    let image = proptest::option::of("[ij]");
+    (labels(), "native|docker", image, 1..3000u64, 1..300u64).prop_map(
+        |(labels, backend, image, cpus_millis, memory_bytes)| Demand {
+            labels,
+            backend,
+            image,
+            cpus_millis,
+            memory_bytes,
+        },
     )
 }
 
@@ -41,10 +50,14 @@ fn may_have(demand: &Demand, worker: &Candidate<'_>) -> bool {
     let all = worker.offer.capacity;
     let labels = demand.labels.iter().all(|(name, value)| worker.offer.labels.get(name) == Some(value));
     let backend = worker.offer.backends.contains(&demand.backend);
+    let image = match (&demand.image, &worker.offer.images) {
+        (Some(wanted), Some(there)) => there.contains(wanted),
+        _ => true,
+    };
     let slots = worker.used.slots < all.slots;
     let cpus = worker.used.cpus_millis + demand.cpus_millis <= all.cpus_millis;
     let memory = worker.used.memory_bytes + demand.memory_bytes <= all.memory_bytes;
-    worker.is_open && labels && backend && slots && cpus && memory
+    worker.is_open && labels && backend && image && slots && cpus && memory
 }
 
 proptest! {
@@ -91,10 +104,11 @@ proptest! {
 #[test]
 fn equals_share_the_work() {
     let capacity = Capacity { slots: 8, cpus_millis: 8000, memory_bytes: 800 };
-    let offer = Offer { labels: BTreeMap::new(), backends: vec!["native".to_owned()], capacity };
+    let offer =
+        Offer { labels: BTreeMap::new(), backends: vec!["native".to_owned()], images: None, capacity };
     let used = |slots| Capacity { slots, cpus_millis: slots * 1000, memory_bytes: slots * 10 };
     let demand =
-        Demand { labels: BTreeMap::new(), backend: "native".to_owned(), cpus_millis: 1000, memory_bytes: 10 };
+        Demand { backend: "native".to_owned(), cpus_millis: 1000, memory_bytes: 10, ..Demand::default() };
     let worker = |slots| Candidate { offer: &offer, used: used(slots), is_open: true };
     assert_eq!(place(&demand, &[worker(3), worker(1), worker(2)]), Some(1));
     assert_eq!(place(&demand, &[worker(2), worker(2)]), Some(0));

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cofferdam_api::{JobRequest, SandboxRequest};
 use cofferdam_core::{InvalidValue, JobId, JobResult, Limits, TaskId};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,6 +25,8 @@ pub struct Capacity {
 pub struct Offer {
     pub labels: BTreeMap<String, String>,
     pub backends: Vec<String>,
+    /// Digests of its images; none where it does not say.
+    pub images: Option<BTreeSet<String>>,
     pub capacity: Capacity,
 }
 

@@ -6,10 +6,14 @@ use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerHeartbeatAnswer, Work
 use cofferdam_core::InvalidValue;
 use cofferdam_policy::Permit;
 use cofferdam_store::{WorkerRecord, WorkerRoom};
+use std::collections::BTreeSet;
 
 const MAX_LABELS: usize = 32;
 const MAX_TEXT_BYTES: usize = 512;
 const MAX_SESSIONS: usize = 100_000;
+
+/// They are kept with each word of a worker.
+pub const MAX_WORKER_IMAGES: usize = 256;
 
 /// Why a session is lost is a sentence, and a program's message in it.
 const MAX_LOST_BYTES: usize = 2048;
@@ -42,7 +46,8 @@ impl Control {
             return Err(ControlError::Unavailable("this server runs its jobs itself".to_owned()));
         }
         check(id, &beat)?;
-        let WorkerHeartbeat { url, labels, backends, capacity, is_draining, problem, sessions } = beat;
+        let WorkerHeartbeat { url, labels, backends, capacity, is_draining, problem, images, sessions } =
+            beat;
         let problem = problem.map(|text| text.replace('\0', "\u{fffd}"));
         let has_problem = problem.is_some();
         let record = WorkerRecord {
@@ -50,6 +55,7 @@ impl Control {
             url,
             labels: serde_json::to_string(&labels).unwrap_or_default(),
             backends: backends.join(" "),
+            images: images.map(|images| images.join(" ")),
             room: WorkerRoom {
                 slots: signed(capacity.slots),
                 cpus_millis: signed(capacity.cpus_millis),
@@ -62,10 +68,17 @@ impl Control {
         };
         // Whoever is there already, and as well as before, is no news.
         let known = self.parts.fleet.list().into_iter().find(|member| member.id == id && !member.is_out());
-        let is_news = known.is_none_or(|member| member.problem.is_some() != has_problem);
+        let is_new = known.is_none();
+        let is_news = known.is_none_or(|member| {
+            member.problem.is_some() != has_problem || member.offer.images != record_images(&record)
+        });
         self.parts.store.heartbeat(record).await?;
         if is_news || is_draining {
             self.attend_due().await?;
+        }
+        if is_new {
+            let pinning = self.clone();
+            tokio::spawn(async move { pinning.pin_registered().await });
         }
         self.end_lost_of(id, &sessions).await?;
         let not_yours = self.not_yours(id, sessions).await?;
@@ -74,6 +87,10 @@ impl Control {
         }
         Ok(WorkerHeartbeatAnswer { next_ms: HEARTBEAT.as_millis() as u64, not_yours })
     }
+}
+
+fn record_images(record: &WorkerRecord) -> Option<BTreeSet<String>> {
+    record.images.as_ref().map(|images| images.split_whitespace().map(str::to_owned).collect())
 }
 
 fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
@@ -94,6 +111,13 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
     if let Some(name) = beat.backends.iter().find(|name| !is_plain(name)) {
         return wrong("backends", name, "a backend is a word");
     }
+    let images: &[String] = beat.images.as_deref().unwrap_or_default();
+    if images.len() > MAX_WORKER_IMAGES {
+        return wrong("images", "", "there may be at most 256");
+    }
+    if let Some(image) = images.iter().find(|image| !is_digest(image)) {
+        return wrong("images", image, "an image is sha256: and 64 digits");
+    }
     if let Some(text) = beat.problem.as_ref().filter(|text| text.chars().count() > MAX_TEXT_BYTES) {
         return wrong("problem", text, "it may have at most 512 characters");
     }
@@ -113,6 +137,11 @@ fn check(id: &str, beat: &WorkerHeartbeat) -> Result<()> {
         Some((name, _)) => wrong("labels", name, "a name and its value may have at most 512 bytes each"),
         None => Ok(()),
     }
+}
+
+fn is_digest(text: &str) -> bool {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_hex))
 }
 
 fn on_the_wire(capacity: Capacity) -> WorkerCapacity {

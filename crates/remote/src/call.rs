@@ -68,6 +68,28 @@ impl Peer {
         done
     }
 
+    /// The same for what may take longer, and says nothing meanwhile.
+    pub(crate) async fn call_within(
+        &self,
+        time: Duration,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Value, CallError> {
+        let call = async {
+            let request = self.request(&self.patient, method, path);
+            let answer = self.begin(with_json(request, body)?).await?;
+            let bytes = whole(answer).await.map_err(|error| self.unanswered(&error))?;
+            Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+        };
+        let done = match tokio::time::timeout(time, call).await {
+            Ok(done) => done,
+            Err(_) => Err(CallError::Unanswered(self.url.clone(), "the time is over".to_owned())),
+        };
+        self.note(&done);
+        done
+    }
+
     pub(crate) fn note<T>(&self, done: &Result<T, CallError>) {
         // Whoever refuses is there.
         let is_ok = matches!(done, Ok(_) | Err(CallError::Refused { .. }));
@@ -83,11 +105,7 @@ impl Peer {
     ) -> Result<Response, CallError> {
         let mut request = self.request(&self.client, method, path);
         if let Some(body) = body {
-            let bytes = serde_json::to_vec(body).map_err(|error| {
-                let message = error.to_string();
-                CallError::Refused { status: 422, said: message.clone(), message, failure: None }
-            })?;
-            request = request.header("content-type", "application/json").body(bytes);
+            request = with_json(request, body)?;
         }
         self.begin(request).await
     }
@@ -140,6 +158,14 @@ impl Peer {
     pub(crate) fn unanswered(&self, error: &reqwest::Error) -> CallError {
         CallError::Unanswered(self.url.clone(), reason(error))
     }
+}
+
+fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, CallError> {
+    let bytes = serde_json::to_vec(body).map_err(|error| {
+        let message = error.to_string();
+        CallError::Refused { status: 422, said: message.clone(), message, failure: None }
+    })?;
+    Ok(request.header("content-type", "application/json").body(bytes))
 }
 
 /// An answer that is not a stream, and no more of it than any has.

@@ -13,6 +13,7 @@ mod call;
 mod connector;
 mod create;
 mod follow;
+mod images;
 mod register;
 mod run;
 mod sessions;

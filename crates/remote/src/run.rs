@@ -3,10 +3,11 @@
 use crate::call::Peer;
 use crate::create::create;
 use crate::follow::{Begun, FollowEnd, Followed, Told};
+use crate::images::HttpImages;
 use crate::sessions::HttpSessions;
 use async_trait::async_trait;
 use cofferdam_api::RunEnd as WireEnd;
-use cofferdam_control::{OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Worker};
+use cofferdam_control::{ImageWorker, OutputSink, RunEnd, RunOrder, RunSignals, SessionWorker, Worker};
 use cofferdam_core::{JobId, JobResult};
 use std::time::Duration;
 
@@ -17,12 +18,14 @@ pub(crate) struct HttpWorker {
     /// Whether its address may be used at all.
     is_allowed: bool,
     sessions: HttpSessions,
+    images: HttpImages,
 }
 
 impl HttpWorker {
     pub(crate) fn new(id: &str, peer: Peer, is_allowed: bool) -> Self {
         let sessions = HttpSessions::new(id, peer.clone(), is_allowed);
-        Self { id: id.to_owned(), peer, is_allowed, sessions }
+        let images = HttpImages::new(id, peer.clone(), is_allowed);
+        Self { id: id.to_owned(), peer, is_allowed, sessions, images }
     }
 }
 
@@ -39,6 +42,10 @@ impl Told for OfJob<'_> {
 impl Worker for HttpWorker {
     fn sessions(&self) -> Option<&dyn SessionWorker> {
         Some(&self.sessions)
+    }
+
+    fn images(&self) -> Option<&dyn ImageWorker> {
+        Some(&self.images)
     }
 
     async fn run(&self, run: RunOrder, output: &mut dyn OutputSink, signals: RunSignals) -> RunEnd {

@@ -20,6 +20,7 @@ const STEPS: &[(i64, &str)] = &[
     (12, include_str!("../migrations/0012_apart.sql")),
     (13, include_str!("../migrations/0013_keys.sql")),
     (14, include_str!("../migrations/0014_images.sql")),
+    (15, include_str!("../migrations/0015_worker_images.sql")),
 ];
 
 /// Brings the tables up to date. Each step is one transaction, so a crash leaves the one before or the one after.

@@ -21,6 +21,8 @@ pub struct WorkerRecord {
     pub labels: String,
     /// Names, with a space between.
     pub backends: String,
+    /// Digests of its images, with a space between; none where it does not say.
+    pub images: Option<String>,
     pub room: WorkerRoom,
     pub is_draining: bool,
     /// Why it cannot make sandboxes; none where it can.
@@ -33,8 +35,9 @@ pub struct WorkerRecord {
 impl Store {
     /// Notes that a worker is there, and what it offers now. The times of the record are not looked at.
     pub async fn heartbeat(&self, worker: WorkerRecord) -> Result<()> {
-        let WorkerRecord { id, url, labels, backends, problem, .. } = &worker;
+        let WorkerRecord { id, url, labels, backends, images, problem, .. } = &worker;
         texts::check([("the worker's problem", problem.as_deref())])?;
+        texts::check([("the worker's images", images.as_deref())])?;
         texts::check([
             ("the worker", id.as_str()),
             ("the worker's address", url),
@@ -44,11 +47,12 @@ impl Store {
         let now = self.engine.kind().now_ms();
         let text = format!(
             "INSERT INTO workers (id, url, labels, backends, slots, cpus_millis, memory_bytes, is_draining, \
-             problem, registered_at_ms, heartbeat_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now}, {now}) \
+             problem, images, registered_at_ms, heartbeat_at_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now}, {now}) \
              ON CONFLICT (id) DO UPDATE SET url = excluded.url, labels = excluded.labels, \
              backends = excluded.backends, slots = excluded.slots, cpus_millis = excluded.cpus_millis, \
              memory_bytes = excluded.memory_bytes, is_draining = excluded.is_draining, \
-             problem = excluded.problem, \
+             problem = excluded.problem, images = excluded.images, \
              heartbeat_at_ms = excluded.heartbeat_at_ms"
         );
         self.writer.write(Heartbeat { worker, text }).await
@@ -59,7 +63,7 @@ impl Store {
         let now = self.engine.kind().now_ms();
         let text = format!(
             "SELECT id, url, labels, backends, slots, cpus_millis, memory_bytes, is_draining, registered_at_ms, \
-             {now} - heartbeat_at_ms, problem FROM workers WHERE heartbeat_at_ms > {now} - $1 ORDER BY id"
+             {now} - heartbeat_at_ms, problem, images FROM workers WHERE heartbeat_at_ms > {now} - $1 ORDER BY id"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(text)).bind(within_ms);
         self.engine.fetch_all(query).await?.iter().map(record).collect()
@@ -88,6 +92,7 @@ fn record(row: &sqlx::any::AnyRow) -> Result<WorkerRecord> {
         registered_at_ms: row.try_get(8)?,
         silent_ms: row.try_get(9)?,
         problem: row.try_get(10)?,
+        images: row.try_get(11)?,
     })
 }
 
@@ -152,7 +157,7 @@ impl crate::writer::Act<()> for Heartbeat {
     where
         Self: 'c,
     {
-        let WorkerRecord { id, url, labels, backends, room, is_draining, problem, .. } = self.worker;
+        let WorkerRecord { id, url, labels, backends, images, room, is_draining, problem, .. } = self.worker;
         // Whoever was at that address before has gone.
         sqlx::query("DELETE FROM workers WHERE url = $1 AND id <> $2")
             .bind(url.as_str())
@@ -169,6 +174,7 @@ impl crate::writer::Act<()> for Heartbeat {
             .bind(room.memory_bytes)
             .bind(i64::from(is_draining))
             .bind(problem)
+            .bind(images)
             .execute(connection)
             .await?;
         Ok(())

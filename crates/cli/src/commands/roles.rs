@@ -166,6 +166,7 @@ pub(super) fn offer(
     Ok(Offer {
         labels: labels.collect::<Result<_, Failure>>()?,
         backends: vec!["native".to_owned()],
+        images: None,
         capacity: Capacity { slots, cpus_millis, memory_bytes },
     })
 }

@@ -10,8 +10,9 @@ use crate::config::ObserveConfig;
 use crate::exit::Failure;
 use cofferdam_api::{WorkerCapacity, WorkerHeartbeat, WorkerSession};
 use cofferdam_backend::Backend;
-use cofferdam_control::{Health, Offer, Worker, draw_name};
+use cofferdam_control::{Health, MAX_WORKER_IMAGES, Offer, Worker, draw_name};
 use cofferdam_http::{HttpSettings, Runs, worker_router, worker_router_without_auth};
+use cofferdam_images::Store;
 use cofferdam_remote::Registration;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -69,7 +70,9 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         let address = listener.local_addr()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-        let elsewhere = Elsewhere::new(others.clone(), images()?, Vec::new());
+        let store = images()?;
+        offer.images = Some(digests(&store)?.into_iter().collect());
+        let elsewhere = Elsewhere::new(others.clone(), store.clone(), Vec::new());
         let worker = Arc::new(LocalWorker::start(backend, elsewhere));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;
@@ -79,6 +82,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         let beat = Arc::new(watch::Sender::new(heartbeat(url, offer)));
         tokio::spawn(tell_problems(looked_at, Arc::clone(&beat)));
         tokio::spawn(offer_healthy(others, Arc::clone(&beat)));
+        tokio::spawn(offer_images(store, Arc::clone(&beat)));
         let registration =
             Registration::new(id.clone(), &args.control, &tokens, authorities.as_deref(), beat.subscribe());
         let listed = runs.clone();
@@ -110,7 +114,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
 }
 
 fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
-    let Offer { labels, backends, capacity } = offer;
+    let Offer { labels, backends, images, capacity } = offer;
     let capacity = WorkerCapacity {
         slots: capacity.slots,
         cpus_millis: capacity.cpus_millis,
@@ -123,6 +127,7 @@ fn heartbeat(url: String, offer: Offer) -> WorkerHeartbeat {
         capacity,
         is_draining: false,
         problem: None,
+        images: images.map(|images| images.into_iter().collect()),
         sessions: Vec::new(),
     }
 }
@@ -177,6 +182,44 @@ async fn offer_healthy(others: Vec<Arc<dyn Backend>>, beat: Arc<watch::Sender<Wo
             });
         }
     }
+}
+
+/// Offers the images that are there, as they come and go.
+async fn offer_images(store: Store, beat: Arc<watch::Sender<WorkerHeartbeat>>) {
+    let mut was_read = true;
+    loop {
+        tokio::time::sleep(HEALTH_LOOK).await;
+        let looked_in = store.clone();
+        let found = match tokio::task::spawn_blocking(move || digests(&looked_in)).await {
+            Ok(found) => found.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match &found {
+            Err(why) if was_read => tracing::error!("the image store cannot be read: {why}"),
+            _ => {}
+        }
+        was_read = found.is_ok();
+        // What cannot be read can give no image to a sandbox.
+        let images = Some(found.unwrap_or_default());
+        beat.send_if_modified(|beat| {
+            let is_news = beat.images != images;
+            if is_news {
+                beat.images = images;
+            }
+            is_news
+        });
+    }
+}
+
+/// As many as control takes, in their order.
+fn digests(store: &Store) -> cofferdam_images::Result<Vec<String>> {
+    let mut all: Vec<String> = store.ids()?.iter().map(ToString::to_string).collect();
+    all.sort_unstable();
+    if all.len() > MAX_WORKER_IMAGES {
+        tracing::debug!(there = all.len(), "only the first images are offered: {MAX_WORKER_IMAGES}");
+        all.truncate(MAX_WORKER_IMAGES);
+    }
+    Ok(all)
 }
 
 /// Says once that nobody hears the worker, and once that somebody does again. What is not the worker's any more ends.

@@ -3,6 +3,8 @@
 use crate::backends::{Daemon, store};
 use crate::client::Client;
 use crate::docker_sandbox::wait_for_none;
+use crate::images::{cli, delete, good, registered};
+use crate::load::{id as id_of, state};
 use crate::machine::wait_until;
 use crate::roles::Apart;
 use crate::server::{Folder, program};
@@ -72,12 +74,12 @@ fn jobs_and_sessions_on_images_go_to_the_worker_that_has_them() {
     );
     check_whole(client, "oci");
     refused(client, "docker");
-    // Control has no image store, so that nothing can be registered, and no profile is anything.
+    // Nobody has it, and no profile is anything before one is registered for it.
     let register =
-        client.post("/v1/images", &json!({"name": "app:1", "profiles": ["base-tools"]}).to_string());
+        client.post("/v1/images", &json!({"name": "none:1", "profiles": ["base-tools"]}).to_string());
     assert_eq!(
-        (register.status, register.body.contains("workers are elsewhere")),
-        (422, true),
+        (register.status, &register.json()["error"]["details"]["field"]),
+        (422, &json!("name")),
         "{register:?}"
     );
     let profile = client.post("/v1/jobs", &json!({"command": "true", "profile": "base-tools"}).to_string());
@@ -93,6 +95,61 @@ fn jobs_and_sessions_on_images_go_to_the_worker_that_has_them() {
         || client.get("/v1/workers").json()["workers"].as_array().expect("workers").iter().any(has_oci);
     wait_until("the worker is out", || !is_ready());
     refused(client, "oci");
+}
+
+#[test]
+fn a_profile_goes_to_the_worker_that_has_its_image() {
+    let apart = Apart::with("apart-profiles", &IMAGES);
+    let folder = Folder::new("apart-profile-images");
+    let digest = good(folder.path(), "tools:1", "of the worker\n");
+    let client = &apart.client;
+    let tools = json!({"name": "tools:1", "profiles": ["base-tools"]});
+    let nobody = client.post("/v1/images", &tools.to_string());
+    assert_eq!(nobody.status, 503, "{nobody:?}");
+    let store = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let _plain = apart.worker_with(&["--label", "has=nothing"], &[("COFFERDAM_IMAGES", &store("empty"))]);
+    let lacking = client.post("/v1/images", &tools.to_string());
+    assert_eq!(
+        (lacking.status, &lacking.json()["error"]["details"]["field"]),
+        (422, &json!("name")),
+        "{lacking:?}"
+    );
+    let having = apart.worker_with(&["--label", "has=images"], &[("COFFERDAM_IMAGES", &store("images"))]);
+    let id = registered(client, &tools);
+    let shown = client.get(&format!("/v1/images/{id}")).json();
+    assert_eq!(shown["digest"], json!(digest), "{shown}");
+    let check = client.post(&format!("/v1/images/{id}/check"), "");
+    assert_eq!((check.status, &check.json()["passed"]), (200, &json!(true)), "{check:?}");
+
+    // Several, since by its emptiness alone the other worker would be given half of them.
+    let motd = json!({"command": ["cat", "/etc/motd"], "profile": "base-tools"});
+    let jobs: Vec<_> = (0..8).map(|_| id_of(&client.post("/v1/jobs", &motd.to_string()).json())).collect();
+    for job in jobs {
+        wait_until("it has ended", || !["accepted", "queued", "running"].contains(&&*state(client, &job)));
+        let done = client.get(&format!("/v1/jobs/{job}")).json();
+        assert_eq!(done["result"]["stdout"], "of the worker\n", "{done}");
+    }
+    let session = client.post("/v1/sessions", &json!({"profile": "base-tools"}).to_string());
+    assert_eq!(session.status, 201, "{session:?}");
+    let wrong = json!({"command": "true", "profile": "base-tools", "worker_labels": {"has": "nothing"}});
+    let wrong = client.post("/v1/jobs", &wrong.to_string());
+    assert_eq!(
+        (wrong.status, &wrong.json()["error"]["details"]["field"]),
+        (422, &json!("image")),
+        "{wrong:?}"
+    );
+
+    // What is registered stays on the worker, whatever becomes of its name there.
+    let removed = cli(folder.path(), &["image", "rm", "tools:1"].map(str::to_owned));
+    assert!(removed.contains("stays"), "{removed}");
+    assert_eq!(run(client, &motd)["result"]["stdout"], "of the worker\n");
+
+    assert_eq!(having.stop(), Some(0));
+    let refused = || client.post("/v1/jobs", &motd.to_string()).status == 422;
+    wait_until("nobody has it any more", refused);
+    let check = client.post(&format!("/v1/images/{id}/check"), "");
+    assert_eq!(check.status, 409, "{check:?}");
+    assert_eq!(delete(client, &id), 204);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn import(folder: &Path, name: &str, files: &[(&str, &str)]) -> String {
     shown["id"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
 }
 
-fn cli(folder: &Path, words: &[String]) -> String {
+pub(crate) fn cli(folder: &Path, words: &[String]) -> String {
     let mut command = Command::new(program());
     command.args(words).env("COFFERDAM_IMAGES", folder.join("images")).stderr(Stdio::inherit());
     let output = command.output().expect("the program");

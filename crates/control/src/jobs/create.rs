@@ -158,7 +158,13 @@ impl Control {
         if fleet.could_fit(demand) {
             return Ok(());
         }
-        let anywhere = Demand { labels: Default::default(), ..demand.clone() };
+        if let Some(image) = &demand.image
+            && fleet.could_fit(&Demand { image: None, ..demand.clone() })
+        {
+            let fix = "no worker that is there and fits otherwise has it; an operator puts it there";
+            return Err(InvalidValue::new("image", image.as_str(), fix).into());
+        }
+        let anywhere = Demand { labels: Default::default(), image: None, ..demand.clone() };
         if fleet.could_fit(&anywhere) {
             let value = serde_json::to_string(&demand.labels).unwrap_or_default();
             return Err(
@@ -189,9 +195,17 @@ pub(crate) fn demand(request: &JobRequest, limits: &Limits) -> Demand {
     Demand {
         labels: request.worker_labels.clone(),
         backend: backends::name(request).to_owned(),
+        image: pinned(request).map(str::to_owned),
         cpus_millis: limits.cpus.millis().into(),
         memory_bytes: limits.memory_bytes,
     }
+}
+
+/// The digest of the image that has to be in the worker's store. A daemon may have one that the store has not.
+fn pinned(request: &JobRequest) -> Option<&str> {
+    let of_store = ["native", "oci"].contains(&backends::name(request));
+    let (_, digest) = request.image.as_deref().filter(|_| of_store)?.split_once('@')?;
+    Some(digest)
 }
 
 /// What the worker does not look at.

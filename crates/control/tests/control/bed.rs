@@ -47,6 +47,7 @@ fn workers(worker: &Arc<FakeWorker>) -> Workers {
     let offer = Offer {
         labels: Default::default(),
         backends: vec!["native".to_owned()],
+        images: None,
         capacity: Capacity { slots: 4, cpus_millis: 4_000, memory_bytes: 1 << 40 },
     };
     Workers { checker: worker.clone(), local: Some((worker.clone(), offer)), remote: None }

@@ -68,6 +68,7 @@ impl Bed {
         let offer = Offer {
             labels: Default::default(),
             backends: vec!["native".to_owned()],
+            images: None,
             capacity: Capacity { slots: slots as u64, cpus_millis: slots as u64 * 1000, memory_bytes },
         };
         let workers = Workers { checker: gate.clone(), local: Some((gate.clone(), offer)), remote: None };

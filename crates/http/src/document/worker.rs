@@ -19,6 +19,7 @@ use utoipa::{Modify, OpenApi};
     tags(
         (name = "runs", description = "One attempt at a job each, or one step of a session"),
         (name = "sessions", description = "Sandboxes that stay: start, step, terminate, and what else is asked of them"),
+        (name = "images", description = "What its image store has, tried and kept"),
         (name = "server", description = "Whether it is there, and what it understands"),
     ),
     components(schemas(ErrorBody, PlaceAnswer, PlaceCall, RunEvent)),

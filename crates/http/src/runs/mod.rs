@@ -4,6 +4,7 @@
 mod artifacts;
 mod calls;
 mod desk;
+mod images;
 mod places;
 mod registry;
 mod sessions;
@@ -55,6 +56,7 @@ fn guarded() -> OpenApiRouter<Runs> {
         .routes(routes!(metrics))
         .merge(artifacts::routes())
         .merge(places::routes())
+        .merge(images::routes())
 }
 
 /// What needs none.

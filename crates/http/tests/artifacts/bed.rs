@@ -39,6 +39,7 @@ fn workers() -> Workers {
     let offer = Offer {
         labels: Default::default(),
         backends: vec!["native".to_owned()],
+        images: None,
         capacity: Capacity { slots: 1, cpus_millis: 1_000, memory_bytes: 1 << 40 },
     };
     Workers { checker: Arc::new(NoWorker), local: Some((Arc::new(NoWorker), offer)), remote: None }

@@ -52,6 +52,7 @@ fn workers(sessions: &Arc<IdleSessions>) -> Workers {
     let offer = Offer {
         labels: Default::default(),
         backends: vec!["native".to_owned()],
+        images: None,
         capacity: Capacity { slots: 1000, cpus_millis: 10_000_000, memory_bytes: 1 << 44 },
     };
     let worker = Arc::new(Idle { sessions: Arc::clone(sessions) });

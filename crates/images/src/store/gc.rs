@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// The digests that files or folders of the store are named by.
-    fn digests(&self, folder: &'static str) -> Result<Vec<Digest>> {
+    pub(super) fn digests(&self, folder: &'static str) -> Result<Vec<Digest>> {
         let failed = |error| self.failed("looking through it", error);
         let entries = match fs::read_dir(self.folder.join(folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -87,6 +87,11 @@ impl Store {
         Ok(images)
     }
 
+    /// Every image that is there, also those that somebody keeps without a name.
+    pub fn ids(&self) -> Result<Vec<Digest>> {
+        self.digests("images")
+    }
+
     /// The image that is meant, and every name that it has.
     pub fn show(&self, wanted: &ImageRef) -> Result<(Record, Vec<String>)> {
         let index = Index::read(self)?;

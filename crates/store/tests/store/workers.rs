@@ -12,6 +12,7 @@ fn worker(id: &str, url: &str) -> WorkerRecord {
         url: url.to_owned(),
         labels: r#"{"zone":"a"}"#.to_owned(),
         backends: "native".to_owned(),
+        images: None,
         room: ROOM,
         is_draining: false,
         problem: None,
@@ -35,6 +36,10 @@ pub(crate) async fn a_worker_is_known_by_its_heartbeats(bed: Bed) {
     assert_eq!((first.id.as_str(), first.url.as_str(), first.is_draining), ("w1", "http://c", true));
     assert_eq!((second.id.as_str(), second.room, second.is_draining), ("w2", ROOM, false));
     assert!(first.silent_ms >= 0 && first.silent_ms < 60_000 && first.registered_at_ms > 1_700_000_000_000);
+    let images = Some("sha256:aa sha256:bb".to_owned());
+    assert_eq!(second.images, None);
+    store.heartbeat(WorkerRecord { images: images.clone(), ..worker("w2", "http://b") }).await.unwrap();
+    assert_eq!(store.workers(60_000).await.unwrap()[1].images, images);
     // What is wrong with it is known from one word to the next.
     let problem = Some("no cgroups".to_owned());
     store.heartbeat(WorkerRecord { problem: problem.clone(), ..worker("w2", "http://b") }).await.unwrap();
