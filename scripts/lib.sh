@@ -68,12 +68,20 @@ need() {
     done
 }
 
-# need_cargo: fails with instructions when there is no Rust toolchain.
+# need_cargo: fails with instructions when there is no Rust toolchain, or an older one.
 need_cargo() {
-    command -v cargo >/dev/null && return 0
+    local wanted found
+    wanted=$(sed -n 's/^channel = "\(.*\)"/\1/p' "$ROOT/rust-toolchain.toml")
+    found=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || true
+    [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ] || return 0
+    if [ -n "$found" ]; then
+        printf 'cargo is %s, and %s is needed.\n' "$found" "$wanted" >&2
+    else
+        printf 'cargo was not found.\n' >&2
+    fi
     cat >&2 <<'TEXT'
-cargo was not found. Cofferdam is built with the toolchain named in
-rust-toolchain.toml. Two ways to get it:
+Cofferdam is built with the toolchain named in rust-toolchain.toml. Two ways to
+get it:
 
   rustup (any distribution; fetches that exact version by itself):
     curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y

@@ -1,7 +1,7 @@
 //! Which backend makes a sandbox, from the words of a command line and the environment that daemons are named in.
 
 use crate::args::{RunArgs, WorkerBackendArgs};
-use crate::config::BackendsConfig;
+use crate::config::{BackendsConfig, MOST_WAITING};
 use crate::host::state;
 use cofferdam_backend::{Backend, BackendError};
 use cofferdam_core::InvalidValue;
@@ -112,7 +112,7 @@ pub(crate) fn turned_on(config: &BackendsConfig) -> Result<Vec<Arc<dyn Backend>>
 
 /// The backends that a worker was told to offer besides the native one. A word that would be passed over is refused.
 pub(crate) fn offered(args: &WorkerBackendArgs) -> Result<BackendsConfig, InvalidValue> {
-    let WorkerBackendArgs { backend, oci_runtime, docker_socket, podman_socket } = args;
+    let WorkerBackendArgs { backend, oci_runtime, docker_socket, podman_socket, waiting } = args;
     let mut config = BackendsConfig::default();
     for name in backend {
         if !OTHERS.contains(&name.as_str()) {
@@ -135,6 +135,16 @@ pub(crate) fn offered(args: &WorkerBackendArgs) -> Result<BackendsConfig, Invali
             let fix = format!("it is for --backend {of}, which is not given");
             return Err(InvalidValue::new(option, value.as_str(), fix));
         }
+    }
+    if let Some(waiting) = *waiting {
+        let refused = |fix: String| Err(InvalidValue::new("--waiting", waiting.to_string(), fix));
+        if waiting > MOST_WAITING {
+            return refused(format!("it may be from 0 to {MOST_WAITING}"));
+        }
+        if config.enabled.len() == 1 {
+            return refused("it is for --backend, which is not given".to_owned());
+        }
+        config.waiting = waiting;
     }
     if let Some(runtime) = oci_runtime {
         config.oci_runtime.clone_from(runtime);
@@ -245,7 +255,11 @@ mod tests {
             ("native oci docker", "runsc")
         );
         assert_eq!((both.docker_socket.as_deref(), both.podman_socket), (Some("/s"), None));
-        let cases: [(&[&str], &str); 5] = [
+        assert_eq!(both.waiting, 2);
+        assert_eq!(parse(&["--backend", "oci", "--waiting", "0"]).map(|config| config.waiting), Ok(0));
+        let cases: [(&[&str], &str); 7] = [
+            (&["--waiting", "1"], "--waiting: \"1\" is not valid: it is for --backend"),
+            (&["--backend", "oci", "--waiting", "9"], "from 0 to 8"),
             (&["--backend", "lxc"], "--backend: \"lxc\""),
             (&["--backend", "native"], "native is always there"),
             (&["--backend", "oci", "--backend", "oci"], "name it once"),

@@ -78,4 +78,8 @@ pub(crate) struct WorkerBackendArgs {
     /// Where Podman listens [default: CONTAINER_HOST, or the usual place]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) podman_socket: Option<String>,
+
+    /// Containers of a kind that wait for the next job or session; 0 for none [default: 2]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) waiting: Option<usize>,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Containers take tens of milliseconds of a processor to make, and megabytes while they wait: few of each kind, for as
 /// long as they are asked for.
 const CONTAINERS: PoolSettings =
-    PoolSettings { per_kind: 2, total: 8, bytes: 256 << 20, idle: Duration::from_secs(60) };
+    PoolSettings { per_kind: 0, total: 8, bytes: 256 << 20, idle: Duration::from_secs(60) };
 
 /// The other backends, and the images.
 #[derive(Debug)]
@@ -69,8 +69,15 @@ impl Place {
 }
 
 impl Elsewhere {
-    pub(super) fn new(backends: Vec<Arc<dyn Backend>>, store: Store, roots: Vec<MountRoot>) -> Self {
-        let pool = |backend| Arc::new(Pool::new(backend, CONTAINERS));
+    /// `waiting` is how many containers of a kind may wait.
+    pub(super) fn new(
+        backends: Vec<Arc<dyn Backend>>,
+        waiting: usize,
+        store: Store,
+        roots: Vec<MountRoot>,
+    ) -> Self {
+        let settings = PoolSettings { per_kind: waiting, ..CONTAINERS };
+        let pool = |backend| Arc::new(Pool::new(backend, settings));
         Self { pools: backends.into_iter().map(pool).collect(), store, roots }
     }
 

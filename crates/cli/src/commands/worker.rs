@@ -53,7 +53,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     let tls = roles::tls(&args.tls)?;
     let address = roles::parse_address(&args.listen, tls.is_some())?;
     let mut offer = roles::worker_offer(&args.capacity, &args.label)?;
-    let others = offered(&args.backends)?;
+    let wanted = offered(&args.backends)?;
     let tokens = roles::read_tokens(&args.service_token_file)?;
     let authorities =
         args.control_ca.as_deref().map(|path| roles::read_pem("--control-ca", path)).transpose()?;
@@ -61,7 +61,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         let backend = backend(Choice::Native)?;
         backend.health().await?;
-        let others = turned_on(&others)?;
+        let others = turned_on(&wanted)?;
         for other in &others {
             other.health().await?;
             offer.backends.push(other.name().to_owned());
@@ -72,7 +72,7 @@ fn work(args: &WorkerArgs, backend: MakeBackend) -> Result<ExitCode, Failure> {
         let url = args.url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let store = images()?;
         offer.images = Some(digests(&store)?.into_iter().collect());
-        let elsewhere = Elsewhere::new(others.clone(), store.clone(), Vec::new());
+        let elsewhere = Elsewhere::new(others.clone(), wanted.waiting, store.clone(), Vec::new());
         let worker = Arc::new(LocalWorker::start(backend, elsewhere));
         // New at every start: what ran before is gone, and is not to be looked for here.
         let id = draw_name()?;

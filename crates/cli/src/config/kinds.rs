@@ -137,6 +137,27 @@ impl<T: TryFrom<u64> + Copy + std::fmt::Display> Kind for Count<T> {
     }
 }
 
+/// A whole number that may be 0, and is at most this.
+pub(crate) struct UpTo<const MOST: usize>;
+
+impl<const MOST: usize> Kind for UpTo<MOST> {
+    type Value = usize;
+    const WRITTEN: &'static str = "a whole number";
+
+    fn toml(value: &DeValue<'_>) -> Option<String> {
+        integer(value)
+    }
+
+    fn parse(text: &str) -> Result<usize, String> {
+        let number = text.parse().ok().filter(|number| *number <= MOST);
+        number.ok_or_else(|| format!("write a whole number from 0 to {MOST}"))
+    }
+
+    fn show(value: &usize) -> String {
+        value.to_string()
+    }
+}
+
 /// `0.5`.
 pub(crate) struct Cpus;
 

@@ -16,7 +16,7 @@ mod docs_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use sections::{BackendsConfig, Config, ObserveConfig, ServeConfig};
+pub(crate) use sections::{BackendsConfig, Config, MOST_WAITING, ObserveConfig, ServeConfig};
 pub(crate) use show::{json, table};
 
 use setting::Setting;

@@ -179,6 +179,7 @@ fn a_tenants_project_is_in_nobody_elses_reach() {
     let (one, other) = ("ten-aaaaaaaaaaaaaaaa", "ten-baaaaaaaaaaaaaaa");
     let clash = error(&settings("\"/srv\"", &format!("\"{one}=/srv/a\"")));
     assert!(clash.contains("FILE:3: backends.project_roots") && clash.contains("/srv"), "{clash}");
+    assert!(error("[backends]\nwaiting = 9\n").contains("a whole number from 0 to 8"));
     let clash = error(&settings("", &format!("\"{one}=/srv/a\", \"{other}=/srv/a/b\"")));
     assert!(clash.contains("the project of ten-aaaaaaaaaaaaaaaa"), "{clash}");
     let (_file, loaded) =

@@ -160,7 +160,8 @@ fn containers_of_a_worker_elsewhere_are_whole_and_lost_with_their_sandboxes() {
     let mut daemon = Daemon::start(folder.path());
     let socket = folder.path().join("socket").to_string_lossy().into_owned();
     let _plain = apart.worker(&[]);
-    let options = [&["--backend", "docker", "--docker-socket", &socket], &ROOMY[..]].concat();
+    let options =
+        [&["--backend", "docker", "--docker-socket", &socket, "--waiting", "0"], &ROOMY[..]].concat();
     let _walled = apart.worker_with(&options, &[("COFFERDAM_IMAGES", &images)]);
     let client = &apart.client;
     warm(client);

@@ -70,7 +70,8 @@ fn start(folder: &Path, images: &str, more: &[&str]) -> Server {
     let roots = format!("backends.mount_roots={0}/data,{0}/out:rw", folder.join("host").display());
     let mut options =
         vec!["--set", "backends.images=true", "--set", "backends.enabled=native,docker", "--set", &socket];
-    options.extend(["--set", &roots]);
+    // What is left is counted: nothing may wait.
+    options.extend(["--set", &roots, "--set", "backends.waiting=0"]);
     options.extend(more);
     Server::start_in(&folder.join("server"), &options, &[("COFFERDAM_IMAGES", images)])
 }

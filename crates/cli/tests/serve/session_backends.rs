@@ -23,7 +23,10 @@ fn start(folder: &Path, images: &str, options: &[&str]) -> Server {
 
 fn start_docker(folder: &Path, images: &str) -> Server {
     let socket = format!("backends.docker_socket={}", folder.join("socket").display());
-    start(folder, images, &["--set", "backends.enabled=native,docker", "--set", &socket])
+    // What is left is counted: nothing may wait.
+    let options =
+        ["--set", "backends.enabled=native,docker", "--set", "backends.waiting=0", "--set", &socket];
+    start(folder, images, &options)
 }
 
 pub(crate) fn request(backend: &str) -> Value {

@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<Runs> {
         ("number" = u64, Path, description = "As in the event that asked for it"),
         ("attempt" = u64, Query, description = "Which attempt", maximum = 9223372036854775807_u64),
         ("fence" = u64, Query, description = "The claim of whoever brings it", maximum = 9223372036854775807_u64),
-        ("refused" = Option<String>, Query, description = "Why there is nothing to bring; then the body is not looked at"),
+        ("refused" = Option<String>, Query, pattern = "^[^\\u0000]*$", description = "Why there is nothing to bring; then the body is not looked at"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The artifact"),
     responses((status = 204, description = "The run has all of it"), Always, OfOne, OfBody, OfState)

@@ -16,6 +16,15 @@ pub(super) fn routes() -> OpenApiRouter<Runs> {
     OpenApiRouter::new().routes(routes!(look)).routes(routes!(pin))
 }
 
+/// Characters of a name.
+const MAX_NAME: usize = 384;
+
+/// More than there are.
+const MAX_PROFILES: usize = 16;
+
+/// More than anybody registers; each is a link in the store.
+const MAX_DIGESTS: usize = 100_000;
+
 /// Try an image
 ///
 /// Runs the contract of each profile in a sandbox on it, and looks for credentials in it. It may take minutes; what is
@@ -27,6 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<Runs> {
 )]
 async fn look(State(runs): State<Runs>, _: NoQuery, body: JsonBody<ImageLook>) -> Answer {
     let ImageLook { worker_id, name, digest, profiles } = body.value;
+    check_count("name", name.chars().count(), MAX_NAME)?;
+    check_count("profiles", profiles.len(), MAX_PROFILES)?;
     runs.check_worker(&worker_id)?;
     let looked = match shelf(&runs)?.inspect(&name, digest.as_deref(), &profiles).await {
         Ok(InspectedImage { name, capabilities, check }) => ImageLooked::Found { name, capabilities, check },
@@ -45,6 +56,7 @@ async fn look(State(runs): State<Runs>, _: NoQuery, body: JsonBody<ImageLook>) -
 )]
 async fn pin(State(runs): State<Runs>, _: NoQuery, body: JsonBody<ImagePins>) -> Answer {
     let ImagePins { worker_id, keeper, digests, is_all } = body.value;
+    check_count("digests", digests.len(), MAX_DIGESTS)?;
     runs.check_worker(&worker_id)?;
     // It becomes the name of a folder.
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -57,6 +69,14 @@ async fn pin(State(runs): State<Runs>, _: NoQuery, body: JsonBody<ImagePins>) ->
         false => pin_each(shelf(&runs)?, &keeper, &digests).await,
     };
     Ok(json(200, &kept.map_or_else(said, |()| ImageLooked::Done)))
+}
+
+/// What the document says of sizes.
+fn check_count(field: &'static str, count: usize, most: usize) -> Result<(), InvalidValue> {
+    match count > most {
+        true => Err(InvalidValue::new(field, count.to_string(), format!("it may have at most {most}"))),
+        false => Ok(()),
+    }
 }
 
 async fn pin_each(shelf: &dyn ImageWorker, keeper: &str, digests: &[String]) -> Result<(), ImageFailure> {

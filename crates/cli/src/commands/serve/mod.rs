@@ -35,7 +35,7 @@ pub(super) fn serve(args: &ServeArgs, backend: MakeBackend) -> Result<ExitCode, 
             offer.backends.push(other.name().to_owned());
         }
         let roots = serve.backends.mounts.all();
-        let elsewhere = Elsewhere::new(others, images()?, roots.clone());
+        let elsewhere = Elsewhere::new(others, serve.backends.waiting, images()?, roots.clone());
         let worker = Arc::new(LocalWorker::start(backend, elsewhere));
         let local = Some((worker as _, offer));
         Ok((Workers { checker: Arc::new(RequestChecker::new(roots)), local, remote: None }, None))

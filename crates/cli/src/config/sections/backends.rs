@@ -1,11 +1,14 @@
 //! `[backends]`: what may make sandboxes, and of what.
 
 use crate::config::Config;
-use crate::config::kinds::{Maybe, Switch, Text, Words};
+use crate::config::kinds::{Maybe, Switch, Text, UpTo, Words};
 use crate::config::mounts::{Projects, Roots};
 use crate::config::setting::{Clash, Section, setting};
 use cofferdam_control::MountSettings;
 use cofferdam_core::HostPath;
+
+/// Each takes megabytes, and all of a backend together have a bound of their own.
+pub(crate) const MOST_WAITING: usize = 8;
 
 /// What this process makes sandboxes with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub(crate) struct BackendsConfig {
     pub(crate) oci_runtime: String,
     pub(crate) docker_socket: Option<String>,
     pub(crate) podman_socket: Option<String>,
+    /// Of each kind.
+    pub(crate) waiting: usize,
     pub(crate) mounts: MountSettings,
 }
 
@@ -24,6 +29,7 @@ impl Default for BackendsConfig {
             oci_runtime: "runc".to_owned(),
             docker_socket: None,
             podman_socket: None,
+            waiting: 2,
             mounts: MountSettings::default(),
         }
     }
@@ -57,6 +63,12 @@ pub(crate) const SECTION: Section = Section {
             Maybe<Text>,
             serve.backends.podman_socket,
             "where Podman listens; CONTAINER_HOST or the usual place unless it is given"
+        ),
+        setting!(
+            "waiting",
+            UpTo<MOST_WAITING>,
+            serve.backends.waiting,
+            "containers of a kind that wait for the next job or session, once one was asked for; 0 for none"
         ),
         setting!(
             "mount_roots",

@@ -15,7 +15,7 @@ mod signing;
 mod tls;
 mod webhooks;
 
-pub(crate) use backends::BackendsConfig;
+pub(crate) use backends::{BackendsConfig, MOST_WAITING};
 pub(crate) use observe::ObserveConfig;
 pub(crate) use serve::ServeConfig;
 
